@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <functional>
+#include <map>
 #include <string_view>
 
 #include "lerobot/core/error.hpp"
@@ -16,8 +16,8 @@ using processors::PolicyFeature;
 
 /// Keys of the base settings that ACT itself does not read.
 constexpr std::array<std::string_view, 11> kPassedOver{
-    "type", "device", "use_amp", "use_peft", "push_to_hub", "repo_id", "private",
-    "tags", "license", "pretrained_path", "pretrained_revision"};
+    "type",    "device", "use_amp", "use_peft",        "push_to_hub",        "repo_id",
+    "private", "tags",   "license", "pretrained_path", "pretrained_revision"};
 
 [[noreturn]] void wrong_kind(std::string_view key, const Json& value, std::string_view expected) {
   fail(ErrorKind::kConfig, "policy.{}: got {}; expected {}.", key, value.dump(), expected);
@@ -110,7 +110,8 @@ void ACTConfig::validate() const {
          "policy.n_action_steps: got {}, more than chunk_size={}; a chunk holds at most chunk_size actions. Lower it.",
          n_action_steps, chunk_size);
   if (!vision_backbone.starts_with("resnet"))
-    fail(ErrorKind::kConfig, "policy.vision_backbone: got \"{}\"; expected a resnet, such as resnet18.", vision_backbone);
+    fail(ErrorKind::kConfig, "policy.vision_backbone: got \"{}\"; expected a resnet, such as resnet18.",
+         vision_backbone);
   if (temporal_ensemble_coeff && n_action_steps > 1)
     fail(ErrorKind::kConfig,
          "policy.temporal_ensemble_coeff: set together with n_action_steps={}; ensembling queries the policy at each "
