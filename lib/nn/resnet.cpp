@@ -31,7 +31,7 @@ FrozenBatchNorm2dImpl::FrozenBatchNorm2dImpl(std::int64_t num_features)
 at::Tensor FrozenBatchNorm2dImpl::forward(const at::Tensor& x_BCHW) {
   const at::Tensor scale = weight * (running_var + 1e-5).rsqrt();
   const at::Tensor shift = bias - running_mean * scale;
-  const at::IntArrayRef shape{1, -1, 1, 1};
+  const std::array<std::int64_t, 4> shape{1, -1, 1, 1};
   return x_BCHW * scale.reshape(shape) + shift.reshape(shape);
 }
 
