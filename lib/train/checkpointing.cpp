@@ -5,7 +5,8 @@
 #include <filesystem>
 
 #include "lerobot/comm/comm.hpp"
-#include "lerobot/config/config.hpp"
+#include "lerobot/config/train_json.hpp"
+#include "lerobot/core/error.hpp"
 #include "lerobot/formats/atomic_file.hpp"
 #include "lerobot/formats/json.hpp"
 #include "memory.hpp"
@@ -70,7 +71,7 @@ void write_checkpoint(Run& run) {
   contents.model = run.layout->model_state();
   contents.optimizers.push_back({"", run.optimizer->state_dict(naming), run.optimizer->param_groups(naming)});
   if (run.schedule) contents.scheduler = run.schedule->state();
-  contents.run_settings = config::run_settings_to_json(run.config.run);
+  contents.run_settings = config::to_json(run.config.run);
   contents.rng = run.rng;
   contents.rank_rng = checkpoint::capture_torch_rng();
   if (run.position.micro_step > 0) contents.rank_rng.window_start_cpu = run.position.window_rng;

@@ -35,7 +35,11 @@ class Layout {
   [[nodiscard]] virtual std::vector<std::string> description() const { return {}; }
 };
 
-/// One process, or every rank for itself.
-[[nodiscard]] std::unique_ptr<Layout> make_single_layout(std::shared_ptr<policies::Policy> policy);
+struct Run;
+
+/// The layout that the degrees of the configuration ask for: one process, DDP, FSDP or HSDP.
+///
+/// Collective: over all ranks.
+[[nodiscard]] std::unique_ptr<Layout> make_layout(Run& run);
 
 }  // namespace lerobot::train

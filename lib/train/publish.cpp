@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <set>
 
-#include "lerobot/config/config.hpp"
 #include "lerobot/core/error.hpp"
 #include "lerobot/formats/atomic_file.hpp"
 

@@ -12,26 +12,17 @@ namespace lerobot::train {
 namespace fs = std::filesystem;
 namespace {
 
-/// Offsets of a window in seconds, from steps.
-std::vector<double> seconds(const std::vector<std::int64_t>& steps, std::int64_t fps) {
-  std::vector<double> offsets;
-  offsets.reserve(steps.size());
-  for (const std::int64_t step : steps) offsets.push_back(static_cast<double>(step) / static_cast<double>(fps));
-  return offsets;
+std::map<std::string, std::string> rename_map(const Run& run) {
+  return {run.config.rename_map.begin(), run.config.rename_map.end()};
 }
 
-/// The windows that the policy asks for, by dataset key.
-std::map<std::string, std::vector<double>> delta_timestamps(const policies::PolicyType& type, const Json& settings,
-                                                            const data::DatasetInfo& info) {
-  const auto action = type.action_delta_indices ? type.action_delta_indices(settings) : std::vector<std::int64_t>{};
-  const auto observation =
-      type.observation_delta_indices ? type.observation_delta_indices(settings) : std::vector<std::int64_t>{};
-  std::map<std::string, std::vector<double>> deltas;
-  for (const auto& feature : info.features) {
-    if (feature.name == "action" && !action.empty()) deltas[feature.name] = seconds(action, info.fps);
-    if (feature.name.starts_with("observation.") && !observation.empty())
-      deltas[feature.name] = seconds(observation, info.fps);
-  }
+/// The windows that the policy asks for.
+data::DeltaIndices delta_indices(const policies::PolicyType& type, const Json& settings) {
+  data::DeltaIndices deltas;
+  if (type.action_delta_indices) deltas.action = type.action_delta_indices(settings);
+  if (type.observation_delta_indices) deltas.observation = type.observation_delta_indices(settings);
+  for (auto* indices : {&deltas.action, &deltas.observation})
+    if (*indices && (*indices)->empty()) indices->reset();
   return deltas;
 }
 
@@ -53,17 +44,17 @@ void open_dataset(Run& run) {
   run.camera_keys = metadata->info.camera_keys();
 
   data::DatasetOptions options;
-  options.delta_timestamps = delta_timestamps(*run.policy_type, run.config.policy.settings, metadata->info);
+  options.delta_timestamps =
+      data::delta_timestamps(metadata->info, delta_indices(*run.policy_type, run.config.policy.settings), rename_map(run));
   options.tolerance_s = run.config.tolerance_s;
   options.return_uint8 = true;
   options.depth_output_unit =
       config.depth_output_unit == config::DepthUnit::kMetre ? data::DepthUnit::kMetre : data::DepthUnit::kMillimetre;
-  options.decoders = std::make_shared<data::VideoDecoderCache>();
   const std::vector<std::int64_t> chosen =
       data::select_episodes(config.episodes, config.exclude_episodes.value_or(std::vector<std::int64_t>{}),
                             static_cast<std::int64_t>(metadata->episodes.size()), run.logger);
   const bool is_whole = !config.episodes && !config.exclude_episodes;
-  const data::EpisodeSplit split = data::split_episodes(*metadata, chosen, config.eval_split);
+  const data::EpisodeSplit split = data::split_episodes(metadata->episodes, chosen, config.eval_split);
 
   data::DatasetOptions training = options;
   if (!is_whole || !split.eval.empty()) training.episodes = split.train;
@@ -82,12 +73,52 @@ void open_dataset(Run& run) {
 /// Fills the policy's features from the dataset: outputs always, inputs when the configuration names none.
 void fill_features(Run& run) {
   Json& settings = run.config.policy.settings;
-  const data::PolicyFeatures features = data::policy_features(run.train_set->metadata().info, run.config.rename_map);
-  settings["output_features"] = features.output_features;
+  const data::DatasetInfo& info = run.train_set->metadata().info;
+  const data::PolicyFeatures features = data::policy_features(info);
+  settings["output_features"] = features.outputs;
   const Json& inputs = settings.at("input_features");
-  if (inputs.is_null() || inputs.empty()) settings["input_features"] = features.input_features;
-  else data::check_cameras(inputs, features.input_features, run.config.rename_map);
+  if (inputs.is_null() || inputs.empty()) {
+    Json renamed = Json::object();
+    const auto names = rename_map(run);
+    for (const auto& [name, feature] : features.inputs.items()) {
+      const auto found = names.find(name);
+      renamed[found == names.end() ? name : found->second] = feature;
+    }
+    settings["input_features"] = renamed;
+  } else {
+    data::check_cameras(inputs, info, rename_map(run));
+  }
   if (run.policy_type->validate) run.policy_type->validate(settings);
+}
+
+/// The pipelines: the policy's own on a fresh run, else those of the files, see `pre_processor_overrides`.
+void build_processors(Run& run) {
+  const Json& settings = run.config.policy.settings;
+  processors::PipelineOptions options{
+      .input_features = processors::parse_features(settings.at("input_features"), "policy.input_features"),
+      .output_features = processors::parse_features(settings.at("output_features"), "policy.output_features"),
+      .norm_map = settings.contains("normalization_mapping")
+                      ? processors::parse_normalization_map(settings.at("normalization_mapping"), "policy.normalization_mapping")
+                      : processors::NormalizationMap{},
+      .stats = run.train_set->metadata().stats,
+      .device = run.config.policy.device(),
+      .rename_map = run.config.rename_map};
+  for (const auto& [from, to] : run.config.rename_map)
+    if (auto node = options.stats.extract(from)) {
+      node.key() = to;
+      options.stats.insert(std::move(node));
+    }
+  const auto pretrained = run.config.policy.pretrained_path();
+  if (!pretrained) {
+    run.preprocessor.emplace(processors::make_pre_processor(options));
+    run.postprocessor.emplace(processors::make_post_processor(options));
+    return;
+  }
+  const bool with_stats = !run.config.checkpoint_path;
+  run.preprocessor.emplace(processors::Pipeline::load(*pretrained, processors::kPreProcessor,
+                                                      processors::pre_processor_overrides(options, with_stats)));
+  run.postprocessor.emplace(processors::Pipeline::load(*pretrained, processors::kPostProcessor,
+                                                       processors::post_processor_overrides(options, with_stats)));
 }
 
 void build_policy(Run& run) {
@@ -156,15 +187,21 @@ void build_optimizer(Run& run) {
   }
 }
 
-void make_batches(Run& run) {
+data::EpisodeAwareSampler sampler_of(const Run& run) {
+  return data::make_sampler(*run.train_set,
+                            {.episodes = {},
+                             .drop_n_first_frames = 0,
+                             .drop_n_last_frames = run.policy_type->drop_n_last_frames,
+                             .shuffle = true,
+                             .seed = static_cast<std::uint64_t>(run.config.seed.value_or(0))},
+                            run.logger);
+}
+
+void make_batches(Run& run, data::EpisodeAwareSampler sampler) {
   if (run.seams.batches) {
     run.batches = run.seams.batches(*run.train_set);
     return;
   }
-  const auto seed = static_cast<std::uint64_t>(run.config.seed.value_or(0));
-  data::EpisodeAwareSampler sampler = data::make_sampler(
-      *run.train_set, {.episodes = {}, .drop_n_first_frames = 0, .drop_n_last_frames = run.policy_type->drop_n_last_frames, .shuffle = true, .seed = seed},
-      run.logger);
   run.batches = std::make_unique<data::Loader>(
       run.train_set, std::move(sampler),
       data::LoaderOptions{.batch_size = run.config.batch_size,
@@ -173,7 +210,7 @@ void make_batches(Run& run) {
                           .num_workers = static_cast<int>(run.config.num_workers),
                           .prefetch_factor = static_cast<int>(run.config.prefetch_factor),
                           .pin_memory = run.device.is_cuda(),
-                          .seed = seed},
+                          .seed = static_cast<std::uint64_t>(run.config.seed.value_or(0))},
       run.logger, run.position.window_start);
 }
 
@@ -181,7 +218,7 @@ void make_batches(Run& run) {
 
 policies::Batch Run::prepare(data::Batch raw) {
   data::to_float_images(raw, camera_keys);
-  return preprocessor->run(policies::Batch{std::move(raw.tensors), std::move(raw.task)});
+  return (*preprocessor)(policies::Batch{std::move(raw.tensors), std::move(raw.task)});
 }
 
 void Run::begin_window() {
@@ -220,10 +257,12 @@ Run set_up(config::ParsedTrain parsed, Context context, const policies::Registry
     build_policy(run);
     build_processors(run);
     build_optimizer(run);
+    data::EpisodeAwareSampler sampler = sampler_of(run);
+    run.sampler_frames = sampler.num_frames();
     if (resumed) resume_position(run, *resumed);
-    make_batches(run);
+    make_batches(run, std::move(sampler));
   });
-  wrap(run);
+  run.layout = make_layout(run);
   comm::on_every_rank(world, ErrorKind::kCheckpoint, "resume", [&] {
     if (resumed) resume_state(run, *resumed);
     start_random_stream(run, resumed ? &*resumed : nullptr);
