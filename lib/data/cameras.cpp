@@ -184,15 +184,15 @@ class VideoCamera final : public Camera {
         std::memcpy(to, static_cast<std::uint8_t*>(out) + order[i - 1] * bytes, bytes);
         continue;
       }
-      if (!lease || (*lease)->path() != files_[file(row)]) {
-        lease.reset();
-        lease.emplace(decoders_->borrow(files_[file(row)]));
-      }
       try {
+        if (!lease || (*lease)->path() != files_[file(row)]) {
+          lease.reset();
+          lease.emplace(decoders_->borrow(files_[file(row)]));
+        }
         decode(**lease, row, to);
-      } catch (...) {
-        lease->discard();
-        throw;
+      } catch (const Error& e) {
+        if (lease) lease->discard();
+        fail(e.kind(), "camera \"{}\", {}: {}", name_, describe_row(*table_, row), e.what());
       }
     }
   }
@@ -208,24 +208,18 @@ class VideoCamera final : public Camera {
 
   void decode(VideoDecoder& decoder, std::int64_t row, std::uint8_t* to) const {
     const double wanted = time(row);
-    std::optional<double> found;
-    try {
-      found = decoder.seek(wanted);
-    } catch (const Error& e) {
-      fail(e.kind(), "camera \"{}\", {}: {}", name_, describe_row(*table_, row), e.what());
-    }
-    // Nine digits: a tolerance compared in float32 would fail at offsets of thousands of seconds.
+    const std::optional<double> found = decoder.seek(wanted);
+    // In double: compared in float32, offsets of thousands of seconds would exceed the tolerance by rounding alone.
     if (!found || !(std::abs(*found - wanted) <= tolerance_s_))
       fail(ErrorKind::kDataset,
-           "camera \"{}\", {}: no frame at {:.6f} s in {}; the nearest is {}, tolerance_s is {}. The recording is out "
-           "of step "
-           "or cut short: leave the episode out with --dataset.exclude_episodes='[{}]', or raise --tolerance_s.",
-           name_, describe_row(*table_, row), wanted, decoder.path(),
-           found ? fmt::format("at {:.6f} s", *found) : "missing (no frame could be decoded)", tolerance_s_,
-           episode_of_row_[row]);
+           "no frame at {:.6f} s in {}; the nearest is {}, tolerance_s is {}. The recording is out of step or cut "
+           "short: leave the "
+           "episode out with --dataset.exclude_episodes='[{}]', or raise --tolerance_s.",
+           wanted, decoder.path(), found ? fmt::format("at {:.6f} s", *found) : "missing (none could be decoded)",
+           tolerance_s_, episode_of_row_[row]);
     if (decoder.height() != sizes_[1] || decoder.width() != sizes_[2])
-      fail(ErrorKind::kDataset, "camera \"{}\", {}: the video {} is {}x{} (height x width); meta/info.json says {}x{}.",
-           name_, describe_row(*table_, row), decoder.path(), decoder.height(), decoder.width(), sizes_[1], sizes_[2]);
+      fail(ErrorKind::kDataset, "the video {} is {}x{} (height x width); meta/info.json says {}x{}.", decoder.path(),
+           decoder.height(), decoder.width(), sizes_[1], sizes_[2]);
     if (!depth_) return decoder.copy_rgb(to);
     std::vector<std::uint16_t> codes(static_cast<std::size_t>(sizes_[1] * sizes_[2]));
     decoder.copy_gray12(codes.data());

@@ -181,14 +181,16 @@ class RandomAdjustSharpness final : public WithProbability {
   double factor_;
 };
 
+at::Tensor inverted(const at::Tensor& image) {
+  return image.scalar_type() == at::kByte ? image.bitwise_not() : 1 - image;
+}
+
 class RandomInvert final : public WithProbability {
  public:
   explicit RandomInvert(Arguments& arguments) : WithProbability(arguments, 0.5) {}
 
  protected:
-  at::Tensor change(const at::Tensor& image) const override {
-    return image.mul(-1).add_(max_value(image)).to(image.scalar_type());
-  }
+  at::Tensor change(const at::Tensor& image) const override { return inverted(image); }
 };
 
 class RandomSolarize final : public WithProbability {
@@ -200,7 +202,7 @@ class RandomSolarize final : public WithProbability {
 
  protected:
   at::Tensor change(const at::Tensor& image) const override {
-    return at::where(image.ge(threshold_), image.mul(-1).add_(max_value(image)).to(image.scalar_type()), image);
+    return at::where(image.ge(threshold_), inverted(image), image);
   }
 
  private:

@@ -36,6 +36,7 @@ struct ImageDecoder::State {
     int code = av_new_packet(packet.get(), static_cast<int>(std::min<std::size_t>(encoded.size(), 1U << 30)));
     if (code >= 0) {
       std::memcpy(packet->data, encoded.data(), static_cast<std::size_t>(packet->size));
+      packet->flags |= AV_PKT_FLAG_KEY;  // else the PNG decoder adds the picture before to this one
       code = avcodec_send_packet(&codec, packet.get());
       av_packet_unref(packet.get());
     }

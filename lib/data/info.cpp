@@ -67,8 +67,8 @@ ColumnKind kind_of(const std::string& dtype, const std::string& feature, const s
   for (const char* name : {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
     if (dtype == name) return ColumnKind::kInt;
   fail(ErrorKind::kDataset,
-       "{}: feature \"{}\" has dtype \"{}\"; expected float16/32/64, [u]int8/16/32/64, bool, image, video, string or "
-       "language.",
+       "{}: feature \"{}\" has dtype \"{}\"; expected float16, float32, float64, "
+       "a signed or unsigned int8 to int64, bool, image, video, string or language.",
        where, feature, dtype);
 }
 

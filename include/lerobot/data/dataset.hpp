@@ -21,15 +21,15 @@ class VideoDecoderCache;
 enum class DepthUnit { kMillimetre, kMetre };
 
 struct DatasetOptions {
-  std::optional<std::vector<std::int64_t>> episodes;  ///< none: all
-  std::vector<std::int64_t> exclude_episodes;
+  std::optional<std::vector<std::int64_t>> episodes = {};  ///< none: all
+  std::vector<std::int64_t> exclude_episodes = {};
   /// Key -> offsets in seconds: the key becomes a window, with "<key>_is_pad" beside it.
-  std::map<std::string, std::vector<double>> delta_timestamps;
+  std::map<std::string, std::vector<double>> delta_timestamps = {};
   double tolerance_s = 1e-4;
   bool return_uint8 = false;  ///< cameras as uint8, for `to_float_image` on the device; training sets it
   DepthUnit depth_output_unit = DepthUnit::kMillimetre;
-  std::shared_ptr<const ImageTransforms> image_transforms;  ///< none: pictures as stored
-  std::shared_ptr<VideoDecoderCache> decoders;              ///< none: an own cache, sized by the environment
+  std::shared_ptr<const ImageTransforms> image_transforms = {};  ///< none: pictures as stored
+  std::shared_ptr<VideoDecoderCache> decoders = {};              ///< none: an own cache, sized by the environment
 };
 
 /// The frames of the selected episodes of a LeRobotDataset v3.0.

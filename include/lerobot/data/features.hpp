@@ -28,7 +28,7 @@ void check_cameras(const Json& policy_inputs, const DatasetInfo& info,
 
 /// Offsets in frames that a policy asks for.
 struct DeltaIndices {
-  std::optional<std::vector<std::int64_t>> observation, action, reward;
+  std::optional<std::vector<std::int64_t>> observation = {}, action = {}, reward = {};
 };
 
 /// The windows of a dataset's features in seconds, index / fps. Keys are compared after renaming.

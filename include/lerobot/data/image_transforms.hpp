@@ -13,7 +13,7 @@ namespace lerobot::data {
 
 /// One entry of dataset.image_transforms.tfs.
 struct ImageTransformConfig {
-  std::string name;
+  std::string name = {};
   double weight = 1.0;            ///< of being drawn; 0 or less: never
   std::string type = "Identity";  ///< a class of torchvision.transforms.v2, or one of LeRobot's own
   Json kwargs = Json::object();   ///< its arguments, by torchvision's names
@@ -24,7 +24,7 @@ struct ImageTransformsConfig {
   bool enable = false;
   std::int64_t max_num_transforms = 3;
   bool random_order = false;
-  std::vector<ImageTransformConfig> tfs;
+  std::vector<ImageTransformConfig> tfs = {};
 };
 
 /// Reads the JSON object of dataset.image_transforms; absent keys keep the defaults above.

@@ -15,7 +15,7 @@ namespace lerobot::data {
 [[nodiscard]] std::uint64_t epoch_seed(std::uint64_t seed, std::uint64_t epoch);
 
 struct SamplerOptions {
-  std::optional<std::vector<std::int64_t>> episodes;  ///< none: all
+  std::optional<std::vector<std::int64_t>> episodes = {};  ///< none: all
   std::int64_t drop_n_first_frames = 0;
   std::int64_t drop_n_last_frames = 0;
   bool shuffle = true;
