@@ -44,7 +44,7 @@ endfunction()
 add_library(lerobot_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/pch.cpp)
 target_link_libraries(lerobot_pch PRIVATE lerobot::base lerobot::torch)
 target_precompile_headers(lerobot_pch PRIVATE <torch/torch.h> <fmt/format.h>)
-target_link_libraries(lerobot_pch PRIVATE fmt::fmt lerobot::warnings)  # -Wpedantic changes predefined macros, so the PCH must see it too
+target_link_libraries(lerobot_pch PRIVATE fmt::fmt-header-only lerobot::warnings)  # -Wpedantic changes predefined macros, so the PCH must see it too
 function(lerobot_use_pch target)
   target_precompile_headers(${target} REUSE_FROM lerobot_pch)
 endfunction()
