@@ -42,7 +42,7 @@ void write_json(const fs::path& path, const Json& value) {
   formats::write_file_atomically(path, formats::dump_python(value, 4, false));
 }
 
-void create_directories(const fs::path& path) {
+void make_folder(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error) fail(ErrorKind::kCheckpoint, "checkpoint: cannot create {}: {}.", path.string(), error.message());
@@ -84,7 +84,7 @@ fs::path CheckpointManager::save(const CheckpointContents& contents) {
   std::optional<formats::CommitDirectory> folder;
   agreed(ranks_.world, "checkpoint", [&] {
     if (!is_main()) return;
-    create_directories(options_.directory);
+    make_folder(options_.directory);
     if (!std::exchange(swept_, true))
       for (const fs::path& path : formats::CommitDirectory::remove_stale(options_.directory))
         logger_.info("Removed {}, left behind by a save that did not finish", path.string());
@@ -93,8 +93,8 @@ fs::path CheckpointManager::save(const CheckpointContents& contents) {
       fail(ErrorKind::kCheckpoint, "checkpoint: {}: file exists and is not a link, so it is not replaced. Move it away.",
            last.string());
     folder.emplace(step_dir);
-    create_directories(staging / kPretrainedModelDir);
-    create_directories(staging / kTrainingStateDir);
+    make_folder(staging / kPretrainedModelDir);
+    make_folder(staging / kTrainingStateDir);
   });
 
   FirstFailure failure;
@@ -123,7 +123,7 @@ fs::path CheckpointManager::save(const CheckpointContents& contents) {
 void CheckpointManager::write_state(const fs::path& directory, const CheckpointContents& contents) const {
   for (const auto& [name, state, groups] : contents.optimizers) {
     const fs::path where = name.empty() ? directory : directory / name;
-    create_directories(where);
+    make_folder(where);
     NamedTensors tensors;
     for (const auto& [entry, slice] : state) tensors.emplace_back(entry, slice.local);
     write_tensor_file(where / kOptimizerStateFile, tensors);

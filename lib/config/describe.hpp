@@ -240,7 +240,8 @@ void describe(V& v, TrainConfig& c) {
   v.setting("batch_size", c.batch_size, "samples per rank and step");
   v.setting("prefetch_factor", c.prefetch_factor, "batches that each loader thread prepares ahead");
   v.setting("persistent_workers", c.persistent_workers, "keep loader threads between epochs");
-  v.setting("dataloader_multiprocessing_context", c.dataloader_multiprocessing_context, "stored; the loader uses threads");
+  v.setting("dataloader_multiprocessing_context", c.dataloader_multiprocessing_context,
+            "stored; the loader uses threads");
   v.setting("steps", c.steps, "micro-batches per rank in all");
   v.setting("env_eval_freq", c.env_eval_freq, "steps between evaluations in the simulator; 0: never");
   v.setting("log_freq", c.log_freq, "steps between log lines; 0: never");
@@ -249,7 +250,8 @@ void describe(V& v, TrainConfig& c) {
   v.setting("tolerance_s", c.tolerance_s, "seconds that a frame may be off its time stamp");
   v.setting("save_checkpoint", c.save_checkpoint, "write checkpoints");
   v.setting("save_freq", c.save_freq, "steps between checkpoints; 0: only the last");
-  v.setting("checkpoint_format", c.checkpoint_format, "form of the weights; dcp and safetensors_dcp need a sharded run");
+  v.setting("checkpoint_format", c.checkpoint_format,
+            "form of the weights; dcp and safetensors_dcp need a sharded run");
   v.setting("use_policy_training_preset", c.use_policy_training_preset, "optimizer and scheduler of the policy");
   v.choice("optimizer", c.optimizer, "optimizer");
   v.choice("scheduler", c.scheduler, "learning-rate schedule");

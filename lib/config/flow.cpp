@@ -20,9 +20,13 @@ std::optional<Json> token_of(std::string_view content) {
 
 }  // namespace
 
-bool is_quoted(std::string_view token) { return token.size() >= 2 && token.front() == '"' && token.back() == '"' && Json::accept(token); }
+bool is_quoted(std::string_view token) {
+  return token.size() >= 2 && token.front() == '"' && token.back() == '"' && Json::accept(token);
+}
 
-std::string unquoted(const std::string& token) { return is_quoted(token) ? Json::parse(token).get<std::string>() : token; }
+std::string unquoted(const std::string& token) {
+  return is_quoted(token) ? Json::parse(token).get<std::string>() : token;
+}
 
 void FlowReader::skip_blanks() {
   while (!at_end() && is_blank(text_[at_])) ++at_;
@@ -74,7 +78,8 @@ std::optional<Json> FlowReader::quoted() {
 std::optional<Json> FlowReader::plain() {
   const std::size_t begin = at_;
   while (!at_end() && !ends_plain(text_[at_])) {
-    const bool key_ends = text_[at_] == ':' && (at_ + 1 == text_.size() || is_blank(text_[at_ + 1]) || ends_plain(text_[at_ + 1]));
+    const bool key_ends =
+        text_[at_] == ':' && (at_ + 1 == text_.size() || is_blank(text_[at_ + 1]) || ends_plain(text_[at_ + 1]));
     const bool comment = text_[at_] == '#' && at_ > begin && is_blank(text_[at_ - 1]);
     if (key_ends || comment) break;
     ++at_;

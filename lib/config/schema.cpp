@@ -77,7 +77,8 @@ class SchemaBuilder {
   void block(const char* name, T& value, const char* help) {
     SchemaBuilder inner(registry_);
     describe(inner, value);
-    nodes.push_back({.kind = Node::Kind::kBlock, .field = {.name = name, .help = help}, .children = std::move(inner.nodes)});
+    nodes.push_back(
+        {.kind = Node::Kind::kBlock, .field = {.name = name, .help = help}, .children = std::move(inner.nodes)});
   }
   template <typename T>
   void optional_block(const char* name, std::optional<T>&, const char* help) {
@@ -95,7 +96,8 @@ class SchemaBuilder {
   void choice(const char* name, std::optional<SchedulerConfig>&, const char* help) {
     Node& node = add_choice(name, help);
     for (const auto& kind : kEnumNames<SchedulerKind>) {
-      SchedulerConfig config{.kind = kind.value};
+      SchedulerConfig config;
+      config.kind = kind.value;
       node.alternatives.push_back({std::string(kind.text), fields_of(config)});
     }
   }
@@ -141,7 +143,8 @@ class SchemaBuilder {
 Json decode_field(const Field& field, const Json& tokens, const std::string& prefix) {
   const auto found = tokens.find(field.name);
   if (found != tokens.end()) return decode_value(field, prefix + field.name, *found);
-  if (field.required) fail(ErrorKind::kConfig, "Missing required field `{}{}`; give --{}{}=…", prefix, field.name, prefix, field.name);
+  if (field.required)
+    fail(ErrorKind::kConfig, "Missing required field `{}{}`; give --{}{}=…", prefix, field.name, prefix, field.name);
   return field.default_value;
 }
 
@@ -156,11 +159,14 @@ Json decode_node(const Node& node, const Json& tokens, const std::string& prefix
   const auto found = tokens.find(node.field.name);
   const bool absent = found == tokens.end() || found->is_null() || *found == "null" || *found == "~";
   switch (node.kind) {
-    case Node::Kind::kSetting: return decode_field(node.field, tokens, prefix);
-    case Node::Kind::kChoice: return nullptr;
+    case Node::Kind::kSetting:
+      return decode_field(node.field, tokens, prefix);
+    case Node::Kind::kChoice:
+      return nullptr;
     case Node::Kind::kUnsupported:
       return absent ? Json() : Json(found->dump(-1, ' ', false, Json::error_handler_t::replace));
-    case Node::Kind::kBlock: break;
+    case Node::Kind::kBlock:
+      break;
   }
   if (absent && node.nullable) return nullptr;
   return decode_block(node.children, absent ? Json::object() : *found, prefix + node.field.name + '.');
@@ -169,7 +175,8 @@ Json decode_node(const Node& node, const Json& tokens, const std::string& prefix
 }  // namespace
 
 const Alternative* Node::alternative(std::string_view type) const {
-  const auto found = std::find_if(alternatives.begin(), alternatives.end(), [&](const Alternative& a) { return a.name == type; });
+  const auto found =
+      std::find_if(alternatives.begin(), alternatives.end(), [&](const Alternative& a) { return a.name == type; });
   return found == alternatives.end() ? nullptr : &*found;
 }
 
@@ -186,7 +193,10 @@ Json decode_block(const std::vector<Node>& nodes, const Json& tokens, const std:
   for (const Node& node : nodes) known.push_back(node.field.name);
   for (const auto& [key, value] : tokens.items())
     if (std::find(known.begin(), known.end(), key) == known.end())
-      unknown_key(prefix, key, prefix.empty() ? "a training configuration" : fmt::format("`{}`", prefix.substr(0, prefix.size() - 1)), known);
+      unknown_key(
+          prefix, key,
+          prefix.empty() ? "a training configuration" : fmt::format("`{}`", prefix.substr(0, prefix.size() - 1)),
+          known);
   Json decoded = Json::object();
   for (const Node& node : nodes) decoded[node.field.name] = decode_node(node, tokens, prefix);
   return decoded;

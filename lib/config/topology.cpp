@@ -34,14 +34,16 @@ std::string remedy(const ParallelismConfig& declared, std::int64_t world_size) {
 
 std::int64_t ParallelismConfig::dp_world_size() const {
   if (dp_shard == -1)
-    fail(ErrorKind::kInternal, "parallelism: dp_world_size was asked for while dp_shard=-1; call resolve_topology first.");
+    fail(ErrorKind::kInternal,
+         "parallelism: dp_world_size was asked for while dp_shard=-1; call resolve_topology first.");
   return dp_replicate * dp_shard;
 }
 
 void check_degrees(const ParallelismConfig& parallelism) {
   at_least_one(parallelism.dp_replicate, "dp_replicate");
   if (parallelism.dp_shard < 1 && parallelism.dp_shard != -1)
-    fail(ErrorKind::kConfig, "parallelism.dp_shard={}: expected dp_shard >= 1, or -1 to shard over all ranks that are left.",
+    fail(ErrorKind::kConfig,
+         "parallelism.dp_shard={}: expected dp_shard >= 1, or -1 to shard over all ranks that are left.",
          parallelism.dp_shard);
   at_least_one(parallelism.context_parallel.ring_degree, "context_parallel.ring_degree");
   at_least_one(parallelism.context_parallel.ulysses_degree, "context_parallel.ulysses_degree");
@@ -59,14 +61,16 @@ ParallelismConfig resolve_topology(ParallelismConfig declared, std::int64_t worl
   if (declared.dp_shard == -1) {
     if (world_size % declared.dp_replicate != 0 || world_size / declared.dp_replicate == 0)
       fail(ErrorKind::kConfig,
-           "parallelism: Cannot infer dp_shard (-1): WORLD_SIZE={} is not divisible by dp_replicate={}. Set dp_replicate to "
+           "parallelism: Cannot infer dp_shard (-1): WORLD_SIZE={} is not divisible by dp_replicate={}. Set "
+           "dp_replicate to "
            "a divisor of {}, or start a multiple of {} ranks.",
            world_size, declared.dp_replicate, world_size, declared.dp_replicate);
     declared.dp_shard = world_size / declared.dp_replicate;
   }
   if (product(declared.dp_replicate, declared.dp_shard) != world_size)
-    fail(ErrorKind::kConfig, "parallelism: dp_replicate={} x dp_shard={} = {}, but WORLD_SIZE={}. {}", declared.dp_replicate,
-         declared.dp_shard, product(declared.dp_replicate, declared.dp_shard), world_size, remedy(declared, world_size));
+    fail(ErrorKind::kConfig, "parallelism: dp_replicate={} x dp_shard={} = {}, but WORLD_SIZE={}. {}",
+         declared.dp_replicate, declared.dp_shard, product(declared.dp_replicate, declared.dp_shard), world_size,
+         remedy(declared, world_size));
   return declared;
 }
 
@@ -74,7 +78,8 @@ void check_resolved(const ParallelismConfig& resolved, std::int64_t world_size) 
   if (resolved.dp_shard == -1)
     fail(ErrorKind::kInternal, "parallelism: dp_shard=-1 is not a topology yet; call resolve_topology first.");
   if (product(resolved.dp_replicate, resolved.dp_shard) != world_size)
-    fail(ErrorKind::kInternal, "parallelism: dp_replicate={}, dp_shard={} was resolved for another world than world_size={}.",
+    fail(ErrorKind::kInternal,
+         "parallelism: dp_replicate={}, dp_shard={} was resolved for another world than world_size={}.",
          resolved.dp_replicate, resolved.dp_shard, world_size);
 }
 

@@ -19,11 +19,17 @@ struct Writer {
   Json own = Json::object();
 
   template <typename T>
-  void setting(const char* name, const T& value, const char*, Traits = {}) { json[name] = to_value(value); }
+  void setting(const char* name, const T& value, const char*, Traits = {}) {
+    json[name] = to_value(value);
+  }
   void setting(const char* name, const Resume& value, const char*, Traits = {}) { json[name] = value == Resume::kTrue; }
   template <typename T>
-  void own_setting(const char* name, const T& value, const char*) { own[name] = to_value(value); }
-  void required_number(const char* name, const std::optional<std::int64_t>& value, const char*, Traits) { json[name] = to_value(value); }
+  void own_setting(const char* name, const T& value, const char*) {
+    own[name] = to_value(value);
+  }
+  void required_number(const char* name, const std::optional<std::int64_t>& value, const char*, Traits) {
+    json[name] = to_value(value);
+  }
   template <typename T>
   void block(const char* name, T& value, const char*) {
     Writer inner;
@@ -44,7 +50,9 @@ struct Writer {
     describe(inner, *value);
     json[name] = std::move(inner.json);
   }
-  void policy(const char* name, const PolicyConfig& value, const char*) { json[name] = value.settings.empty() ? Json() : value.settings; }
+  void policy(const char* name, const PolicyConfig& value, const char*) {
+    json[name] = value.settings.empty() ? Json() : value.settings;
+  }
   void unsupported(const char* name, const char*) { json[name] = nullptr; }
 };
 
@@ -53,10 +61,16 @@ struct Reader {
   const Json& json;
 
   template <typename T>
-  void setting(const char* name, T& value, const char*, Traits = {}) { from_value(json.at(name), value); }
+  void setting(const char* name, T& value, const char*, Traits = {}) {
+    from_value(json.at(name), value);
+  }
   template <typename T>
-  void own_setting(const char* name, T& value, const char*) { from_value(json.at(name), value); }
-  void required_number(const char* name, std::optional<std::int64_t>& value, const char*, Traits) { from_value(json.at(name), value); }
+  void own_setting(const char* name, T& value, const char*) {
+    from_value(json.at(name), value);
+  }
+  void required_number(const char* name, std::optional<std::int64_t>& value, const char*, Traits) {
+    from_value(json.at(name), value);
+  }
   template <typename T>
   void block(const char* name, T& value, const char*) {
     Reader inner{json.at(name)};
@@ -88,14 +102,19 @@ std::vector<ImageTransform> default_image_transforms() {
   const auto jitter = [](const char* name, const char* type, double low, double high) {
     return ImageTransform{name, 1.0, type, {{name, {low, high}}}};
   };
-  return {jitter("brightness", "ColorJitter", 0.8, 1.2), jitter("contrast", "ColorJitter", 0.8, 1.2),
-          jitter("saturation", "ColorJitter", 0.5, 1.5), jitter("hue", "ColorJitter", -0.05, 0.05),
+  return {jitter("brightness", "ColorJitter", 0.8, 1.2),
+          jitter("contrast", "ColorJitter", 0.8, 1.2),
+          jitter("saturation", "ColorJitter", 0.5, 1.5),
+          jitter("hue", "ColorJitter", -0.05, 0.05),
           jitter("sharpness", "SharpnessJitter", 0.5, 1.5),
           ImageTransform{"affine", 1.0, "RandomAffine", {{"degrees", {-5.0, 5.0}}, {"translate", {0.05, 0.05}}}}};
 }
 
 OptimizerConfig default_optimizer(OptimizerKind kind) {
-  return {.kind = kind, .weight_decay = kind == OptimizerKind::kAdamW ? 1e-2 : 0.0};
+  OptimizerConfig config;
+  config.kind = kind;
+  config.weight_decay = kind == OptimizerKind::kAdamW ? 1e-2 : 0.0;
+  return config;
 }
 
 void from_value(const Json& json, std::vector<ImageTransform>& transforms) {
@@ -107,7 +126,8 @@ void from_value(const Json& json, std::vector<ImageTransform>& transforms) {
     std::vector<Node> nodes;
     for (const Field& field : fields) nodes.push_back({.kind = Node::Kind::kSetting, .field = field});
     const Json decoded = decode_block(nodes, tokens_from_json(value), "dataset.image_transforms.tfs." + name + '.');
-    transforms.push_back({name, decoded.at("weight").get<double>(), decoded.at("type").get<std::string>(), decoded.at("kwargs")});
+    transforms.push_back(
+        {name, decoded.at("weight").get<double>(), decoded.at("type").get<std::string>(), decoded.at("kwargs")});
   }
 }
 
@@ -118,7 +138,8 @@ Json to_json(const TrainConfig& config) {
   TrainConfig defaults;
   Writer standard;
   describe(standard, defaults);
-  for (const char* place : {"/tf32", "/trackio", "/accelerator/grad_scaler", "/accelerator/fsdp/mixed_precision_policy"}) {
+  for (const char* place :
+       {"/tf32", "/trackio", "/accelerator/grad_scaler", "/accelerator/fsdp/mixed_precision_policy"}) {
     const Json::json_pointer key(place);
     if (writer.json.at(key) == standard.json.at(key)) writer.json.at(key.parent_pointer()).erase(key.back());
   }
@@ -140,7 +161,22 @@ TrainConfig config_from_decoded(const Json& decoded) {
   return config;
 }
 
-TrainConfig train_config_from_json(const Json& json, const policies::Registry& registry, const std::filesystem::path& where) {
+std::optional<OptimizerConfig> optimizer_from_decoded(const Json& block) {
+  std::optional<OptimizerConfig> config;
+  const Json json{{"optimizer", block}};
+  Reader{json}.choice("optimizer", config, "");
+  return config;
+}
+
+std::optional<SchedulerConfig> scheduler_from_decoded(const Json& block) {
+  std::optional<SchedulerConfig> config;
+  const Json json{{"scheduler", block}};
+  Reader{json}.choice("scheduler", config, "");
+  return config;
+}
+
+TrainConfig train_config_from_json(const Json& json, const policies::Registry& registry,
+                                   const std::filesystem::path& where) {
   return in_file(where, [&] {
     Json tokens = tokens_from_json(json);
     drop_old_keys(tokens);

@@ -28,7 +28,8 @@ bool is_utf8(const std::string& text) {
 
 /// A token as messages show it: without its quotes, not too long.
 std::string shown(const Json& tokens) {
-  std::string text = tokens.is_string() ? unquoted(tokens.get<std::string>()) : tokens.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = tokens.is_string() ? unquoted(tokens.get<std::string>())
+                                        : tokens.dump(-1, ' ', false, Json::error_handler_t::replace);
   if (text.size() > 80) text = text.substr(0, 77) + "...";
   return is_utf8(text) ? text : "(bytes that are not UTF-8)";
 }
@@ -37,7 +38,9 @@ std::string shown(const Json& tokens) {
   fail(ErrorKind::kConfig, "{}: Couldn't parse '{}' into {}", where, shown(tokens), into);
 }
 
-const std::string* leaf(const Json& tokens) { return tokens.is_string() ? tokens.get_ptr<const std::string*>() : nullptr; }
+const std::string* leaf(const Json& tokens) {
+  return tokens.is_string() ? tokens.get_ptr<const std::string*>() : nullptr;
+}
 
 bool is_null_token(const Json& tokens) {
   const std::string* raw = leaf(tokens);
@@ -77,7 +80,8 @@ std::optional<double> as_float(std::string_view raw) {
   const bool negative = raw.starts_with('-');
   if (negative || raw.starts_with('+')) raw.remove_prefix(1);
   std::string lower(raw);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   double value = 0.0;
   if (lower == "inf" || lower == "infinity" || lower == ".inf") {
     value = std::numeric_limits<double>::infinity();
@@ -148,7 +152,8 @@ Json decode_enum(const Field& field, std::string_view where, const Json& tokens)
     for (const Choice& choice : field.choices)
       if (word == choice.value || (!choice.member.empty() && word == choice.member)) return choice.value;
     // `resume` takes true, false and a third word: the other spellings of a bool are legal there as well.
-    if (const auto flag = as_bool(word); flag && std::count(legal.begin(), legal.end(), "true") != 0) return *flag ? "true" : "false";
+    if (const auto flag = as_bool(word); flag && std::count(legal.begin(), legal.end(), "true") != 0)
+      return *flag ? "true" : "false";
   }
   fail(ErrorKind::kConfig, "{}: Couldn't parse '{}'; expected one of {}", where, shown(tokens), fmt::join(legal, ", "));
 }
@@ -191,41 +196,58 @@ Json decode_value(const Field& field, std::string_view name, const Json& tokens)
   if (field.optional && is_null_token(tokens)) return nullptr;
   const std::string where = fmt::format("`{}`", name);
   switch (field.type) {
-    case FieldType::kIntList: return decode_list(field, FieldType::kInt, where, tokens, "a list of int, for example [0, 1]");
-    case FieldType::kFloatList: return decode_list(field, FieldType::kFloat, where, tokens, "a list of float, for example [0.9, 0.999]");
-    case FieldType::kStringList: return decode_list(field, FieldType::kString, where, tokens, "a list of str, for example [\"A\", \"B\"]");
+    case FieldType::kIntList:
+      return decode_list(field, FieldType::kInt, where, tokens, "a list of int, for example [0, 1]");
+    case FieldType::kFloatList:
+      return decode_list(field, FieldType::kFloat, where, tokens, "a list of float, for example [0.9, 0.999]");
+    case FieldType::kStringList:
+      return decode_list(field, FieldType::kString, where, tokens, "a list of str, for example [\"A\", \"B\"]");
     case FieldType::kStringListOrString: {
       const std::string* raw = leaf(tokens);
       const bool list = raw ? raw->starts_with('[') && tokens_from_flow(*raw) : tokens.is_array();
       return list ? decode_list(field, FieldType::kString, where, tokens, "a list of str")
                   : decode_scalar(field, FieldType::kString, where, tokens);
     }
-    case FieldType::kStringMap: return decode_map(where, tokens);
+    case FieldType::kStringMap:
+      return decode_map(where, tokens);
     case FieldType::kJson: {
       const std::string* raw = leaf(tokens);
       auto structure = raw ? tokens_from_flow(*raw) : std::optional(tokens);
       if (!structure || !structure->is_object()) refuse(where, tokens, "a map");
       return decode_json(where, *structure, 0);
     }
-    case FieldType::kEnum: return decode_enum(field, where, tokens);
-    default: return decode_scalar(field, field.type, where, tokens);
+    case FieldType::kEnum:
+      return decode_enum(field, where, tokens);
+    default:
+      return decode_scalar(field, field.type, where, tokens);
   }
 }
 
 std::string type_name(const Field& field) {
   const auto base = [&]() -> std::string {
     switch (field.type) {
-      case FieldType::kBool: return "bool";
-      case FieldType::kInt: return "int";
-      case FieldType::kFloat: return "float";
-      case FieldType::kString: return "str";
-      case FieldType::kIntList: return "list of int";
-      case FieldType::kFloatList: return field.tuple_size < 0 ? "list of float" : fmt::format("{} floats", field.tuple_size);
-      case FieldType::kStringList: return "list of str";
-      case FieldType::kStringListOrString: return "list of str, or str";
-      case FieldType::kStringMap: return "map";
-      case FieldType::kJson: return "map";
-      case FieldType::kEnum: break;
+      case FieldType::kBool:
+        return "bool";
+      case FieldType::kInt:
+        return "int";
+      case FieldType::kFloat:
+        return "float";
+      case FieldType::kString:
+        return "str";
+      case FieldType::kIntList:
+        return "list of int";
+      case FieldType::kFloatList:
+        return field.tuple_size < 0 ? "list of float" : fmt::format("{} floats", field.tuple_size);
+      case FieldType::kStringList:
+        return "list of str";
+      case FieldType::kStringListOrString:
+        return "list of str, or str";
+      case FieldType::kStringMap:
+        return "map";
+      case FieldType::kJson:
+        return "map";
+      case FieldType::kEnum:
+        break;
     }
     std::vector<std::string> legal;
     for (const Choice& choice : field.choices) legal.push_back(choice.value);

@@ -24,9 +24,12 @@ std::size_t comment_start(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (quote != '\0') {
-      if (c == '\\' && quote == '"') ++i;
-      else if (c == quote) quote = '\0';
-    } else if ((c == '"' || c == '\'') && (i == 0 || std::string_view(" \t[{,:").find(text[i - 1]) != std::string_view::npos)) {
+      if (c == '\\' && quote == '"')
+        ++i;
+      else if (c == quote)
+        quote = '\0';
+    } else if ((c == '"' || c == '\'') &&
+               (i == 0 || std::string_view(" \t[{,:").find(text[i - 1]) != std::string_view::npos)) {
       quote = c;
     } else if (c == '#' && (i == 0 || text[i - 1] == ' ' || text[i - 1] == '\t')) {
       return i;
@@ -74,7 +77,8 @@ class YamlReader {
       FlowReader reader(text);
       const auto token = reader.quoted();
       const std::size_t at = reader.position();
-      if (!token || at >= text.size() || text[at] != ':' || (at + 1 < text.size() && text[at + 1] != ' ')) return text.npos;
+      if (!token || at >= text.size() || text[at] != ':' || (at + 1 < text.size() && text[at + 1] != ' '))
+        return text.npos;
       key = unquoted(token->get<std::string>());
       return at + 1;
     }
@@ -127,9 +131,12 @@ class YamlReader {
       if (entries.contains(key)) refuse(line, "gives a key for the second time");
       const std::size_t content = line.text.find_first_not_of(' ', end);
       ++at_;
-      if (content != std::string::npos) entries[key] = scalar(line.text.substr(content), line);
-      else if (at_ < lines_.size() && lines_[at_].indent == indent && is_item(lines_[at_].text)) entries[key] = list(indent, depth + 1);
-      else entries[key] = nested(indent, depth);
+      if (content != std::string::npos)
+        entries[key] = scalar(line.text.substr(content), line);
+      else if (at_ < lines_.size() && lines_[at_].indent == indent && is_item(lines_[at_].text))
+        entries[key] = list(indent, depth + 1);
+      else
+        entries[key] = nested(indent, depth);
     }
     return entries;
   }
@@ -169,6 +176,8 @@ class YamlReader {
 
 }  // namespace
 
-Json tokens_from_yaml(std::string_view text, const std::filesystem::path& where) { return YamlReader(text, where).document(); }
+Json tokens_from_yaml(std::string_view text, const std::filesystem::path& where) {
+  return YamlReader(text, where).document();
+}
 
 }  // namespace lerobot::config

@@ -14,7 +14,11 @@ enum class ActivationCheckpointing : std::uint8_t { kNone, kFull };
 enum class Resume : std::uint8_t { kFalse, kTrue, kAuto };
 enum class OptimizerKind : std::uint8_t { kAdam, kAdamW, kSgd, kMultiAdam };
 enum class SchedulerKind : std::uint8_t {
-  kDiffuser, kVqBet, kConstantWithWarmup, kCosineAnnealingWithWarmup, kCosineDecayWithWarmup,
+  kDiffuser,
+  kVqBet,
+  kConstantWithWarmup,
+  kCosineAnnealingWithWarmup,
+  kCosineDecayWithWarmup,
 };
 enum class RepoType : std::uint8_t { kDataset, kBucket };
 enum class DepthUnit : std::uint8_t { kMillimetre, kMetre };
@@ -36,8 +40,9 @@ template <typename E>
 inline constexpr std::array<EnumName<E>, 0> kEnumNames{};
 
 template <>
-inline constexpr std::array kEnumNames<MixedPrecision>{
-    EnumName{MixedPrecision::kNo, "no"}, EnumName{MixedPrecision::kFp16, "fp16"}, EnumName{MixedPrecision::kBf16, "bf16"}};
+inline constexpr std::array kEnumNames<MixedPrecision>{EnumName{MixedPrecision::kNo, "no"},
+                                                       EnumName{MixedPrecision::kFp16, "fp16"},
+                                                       EnumName{MixedPrecision::kBf16, "bf16"}};
 template <>
 inline constexpr std::array kEnumNames<CheckpointFormat>{
     EnumName{CheckpointFormat::kSafetensors, "safetensors", "SAFETENSORS"},
@@ -47,8 +52,8 @@ template <>
 inline constexpr std::array kEnumNames<ActivationCheckpointing>{
     EnumName{ActivationCheckpointing::kNone, "none", "NONE"}, EnumName{ActivationCheckpointing::kFull, "full", "FULL"}};
 template <>
-inline constexpr std::array kEnumNames<Resume>{
-    EnumName{Resume::kTrue, "true"}, EnumName{Resume::kFalse, "false"}, EnumName{Resume::kAuto, "auto"}};
+inline constexpr std::array kEnumNames<Resume>{EnumName{Resume::kTrue, "true"}, EnumName{Resume::kFalse, "false"},
+                                               EnumName{Resume::kAuto, "auto"}};
 template <>
 inline constexpr std::array kEnumNames<OptimizerKind>{
     EnumName{OptimizerKind::kAdam, "adam"}, EnumName{OptimizerKind::kAdamW, "adamw"},
@@ -60,23 +65,26 @@ inline constexpr std::array kEnumNames<SchedulerKind>{
     EnumName{SchedulerKind::kCosineAnnealingWithWarmup, "cosine_annealing_with_warmup"},
     EnumName{SchedulerKind::kCosineDecayWithWarmup, "cosine_decay_with_warmup"}};
 template <>
-inline constexpr std::array kEnumNames<RepoType>{EnumName{RepoType::kDataset, "dataset"}, EnumName{RepoType::kBucket, "bucket"}};
+inline constexpr std::array kEnumNames<RepoType>{EnumName{RepoType::kDataset, "dataset"},
+                                                 EnumName{RepoType::kBucket, "bucket"}};
 template <>
-inline constexpr std::array kEnumNames<DepthUnit>{EnumName{DepthUnit::kMillimetre, "mm"}, EnumName{DepthUnit::kMetre, "m"}};
+inline constexpr std::array kEnumNames<DepthUnit>{EnumName{DepthUnit::kMillimetre, "mm"},
+                                                  EnumName{DepthUnit::kMetre, "m"}};
 template <>
-inline constexpr std::array kEnumNames<LoaderContext>{
-    EnumName{LoaderContext::kSpawn, "spawn"}, EnumName{LoaderContext::kFork, "fork"},
-    EnumName{LoaderContext::kForkServer, "forkserver"}};
+inline constexpr std::array kEnumNames<LoaderContext>{EnumName{LoaderContext::kSpawn, "spawn"},
+                                                      EnumName{LoaderContext::kFork, "fork"},
+                                                      EnumName{LoaderContext::kForkServer, "forkserver"}};
 template <>
-inline constexpr std::array kEnumNames<WandbMode>{
-    EnumName{WandbMode::kOnline, "online"}, EnumName{WandbMode::kOffline, "offline"},
-    EnumName{WandbMode::kDisabled, "disabled"}};
+inline constexpr std::array kEnumNames<WandbMode>{EnumName{WandbMode::kOnline, "online"},
+                                                  EnumName{WandbMode::kOffline, "offline"},
+                                                  EnumName{WandbMode::kDisabled, "disabled"}};
 template <>
-inline constexpr std::array kEnumNames<OnNonfinite>{EnumName{OnNonfinite::kStop, "stop"}, EnumName{OnNonfinite::kSkip, "skip"}};
+inline constexpr std::array kEnumNames<OnNonfinite>{EnumName{OnNonfinite::kStop, "stop"},
+                                                    EnumName{OnNonfinite::kSkip, "skip"}};
 /// The dtypes of `accelerator.fsdp.mixed_precision_policy`.
 template <>
-inline constexpr std::array kEnumNames<DType>{
-    EnumName{DType::kF32, "float32"}, EnumName{DType::kF16, "float16"}, EnumName{DType::kBF16, "bfloat16"}};
+inline constexpr std::array kEnumNames<DType>{EnumName{DType::kF32, "float32"}, EnumName{DType::kF16, "float16"},
+                                              EnumName{DType::kBF16, "bfloat16"}};
 
 template <typename E>
 concept NamedEnum = (kEnumNames<E>.size() > 0);

@@ -78,13 +78,13 @@ struct OptimizerConfig {
   OptimizerKind kind = OptimizerKind::kAdam;
   double lr = 1e-3;
   double weight_decay = 0.0;
-  double grad_clip_norm = 10.0;              ///< <= 0: no clipping
-  std::array<double, 2> betas{0.9, 0.999};   ///< adam, adamw
-  double eps = 1e-8;                         ///< adam, adamw
-  double momentum = 0.0;                     ///< sgd
-  double dampening = 0.0;                    ///< sgd
-  bool nesterov = false;                     ///< sgd
-  Json optimizer_groups = Json::object();    ///< multi_adam
+  double grad_clip_norm = 10.0;             ///< <= 0: no clipping
+  std::array<double, 2> betas{0.9, 0.999};  ///< adam, adamw
+  double eps = 1e-8;                        ///< adam, adamw
+  double momentum = 0.0;                    ///< sgd
+  double dampening = 0.0;                   ///< sgd
+  bool nesterov = false;                    ///< sgd
+  Json optimizer_groups = Json::object();   ///< multi_adam
   bool operator==(const OptimizerConfig&) const = default;
 };
 
@@ -94,13 +94,13 @@ struct OptimizerConfig {
 /// All schedules in one struct; a kind uses, shows and stores only its own members.
 struct SchedulerConfig {
   SchedulerKind kind = SchedulerKind::kDiffuser;
-  std::string name = "cosine";                      ///< diffuser
-  std::optional<std::int64_t> num_warmup_steps;     ///< null only for diffuser
-  std::int64_t num_vqvae_training_steps = 0;        ///< vqbet
-  double num_cycles = 0.5;                          ///< vqbet
-  std::int64_t num_decay_steps = 0;                 ///< cosine_decay_with_warmup
-  double peak_lr = 0.0;                             ///< cosine_decay_with_warmup
-  double decay_lr = 0.0;                            ///< cosine_decay_with_warmup
+  std::string name = "cosine";                   ///< diffuser
+  std::optional<std::int64_t> num_warmup_steps;  ///< null only for diffuser
+  std::int64_t num_vqvae_training_steps = 0;     ///< vqbet
+  double num_cycles = 0.5;                       ///< vqbet
+  std::int64_t num_decay_steps = 0;              ///< cosine_decay_with_warmup
+  double peak_lr = 0.0;                          ///< cosine_decay_with_warmup
+  double decay_lr = 0.0;                         ///< cosine_decay_with_warmup
   bool operator==(const SchedulerConfig&) const = default;
 };
 
@@ -229,11 +229,11 @@ struct JobConfig {
 /// Settings that LeRobot (Python) does not know. They are kept out of `train_config.json`, which it must be able to
 /// read, and go to `training_state/run_settings.json`.
 struct RunSettings {
-  bool async_save = false;                        ///< write checkpoints while training goes on
-  double timeout_s = 600.0;                       ///< how long a collective may wait for a rank
+  bool async_save = false;   ///< write checkpoints while training goes on
+  double timeout_s = 600.0;  ///< how long a collective may wait for a rank
   OnNonfinite on_nonfinite = OnNonfinite::kStop;
-  std::int64_t keep_last = 0;                     ///< number of checkpoints kept; 0: all
-  std::optional<std::int64_t> plan;               ///< only print the plan for this many ranks; not stored
+  std::int64_t keep_last = 0;        ///< number of checkpoints kept; 0: all
+  std::optional<std::int64_t> plan;  ///< only print the plan for this many ranks; not stored
   bool operator==(const RunSettings&) const = default;
 };
 
@@ -264,7 +264,7 @@ struct TrainConfig {
   bool use_policy_training_preset = true;
   std::optional<OptimizerConfig> optimizer;  ///< set by parse_train
   std::optional<SchedulerConfig> scheduler;
-  ParallelismConfig parallelism;             ///< resolved by parse_train
+  ParallelismConfig parallelism;  ///< resolved by parse_train
   AcceleratorConfig accelerator;
   EvalConfig eval;
   EmaConfig ema;

@@ -11,8 +11,8 @@ namespace lerobot::config {
 /// The content of `train_config.json`, keys in LeRobot's (Python) order.
 ///
 /// Keys that LeRobot 0.6.2 does not know (`tf32`, `trackio`, `accelerator.grad_scaler`,
-/// `accelerator.fsdp.mixed_precision_policy`) are left out while they are at their default, so that it can load the file.
-/// Write it with `formats::dump_python(json, 4, true)`.
+/// `accelerator.fsdp.mixed_precision_policy`) are left out while they are at their default, so that it can load the
+/// file. Write it with `formats::dump_python(json, 4, true)`.
 [[nodiscard]] Json to_json(const TrainConfig& config);
 
 /// The config that a decoded `train_config.json` holds. Inverse of to_json, apart from `run`.

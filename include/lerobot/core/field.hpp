@@ -10,7 +10,16 @@ namespace lerobot {
 
 /// What text a setting takes; see the value grammar of the command line.
 enum class FieldType {
-  kBool, kInt, kFloat, kString, kIntList, kFloatList, kStringList, kStringListOrString, kStringMap, kJson,
+  kBool,
+  kInt,
+  kFloat,
+  kString,
+  kIntList,
+  kFloatList,
+  kStringList,
+  kStringListOrString,
+  kStringMap,
+  kJson,
   kEnum,  ///< one of `Field::choices`
 };
 
@@ -30,7 +39,8 @@ struct Field {
   std::string help = {};             ///< One line for `--help`.
   std::vector<Choice> choices = {};  ///< For kEnum: the legal values.
   bool required = false;             ///< There is no default: leaving it out is an error.
-  bool int_spelling = false;         ///< For kBool: `0` and `1` are taken too, as LeRobot (Python) writes them for this setting.
+  bool int_spelling =
+      false;  ///< For kBool: `0` and `1` are taken too, as LeRobot (Python) writes them for this setting.
 };
 
 }  // namespace lerobot
