@@ -4,10 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 
 #include "flow.hpp"
+#include "lerobot/config/validate.hpp"
 #include "lerobot/config/value.hpp"
 #include "lerobot/core/error.hpp"
 #include "sources.hpp"
@@ -42,15 +41,13 @@ Json over_preset(const Node& node, const Json& given, const Json& preset) {
   return decode_as(node, block, preset.at("type").get<std::string>());
 }
 
-/// K of `cuda:K`, or nothing when the text is anything else.
-std::optional<int> cuda_index(std::string_view device) {
-  if (!device.starts_with("cuda:")) return std::nullopt;
-  device.remove_prefix(5);
-  int index = 0;
-  const auto [end, error] = std::from_chars(device.data(), device.data() + device.size(), index);
-  return error == std::errc() && end == device.data() + device.size() && index >= 0 ? std::optional(index)
-                                                                                    : std::nullopt;
+/// Names a flag that the kind in force does not have, before decoding calls it an unknown key.
+void check_kind_flags(const Node& node, const Json& given, const Json& preset, const Arguments& arguments) {
+  if (kind_in(node, given).empty() && !preset.is_null())
+    check_flags_fit(arguments, node, *node.alternative(preset.at("type").get<std::string>()));
 }
+
+std::string kind_of(const Json& block) { return block.is_null() ? "null" : block.at("type").get<std::string>(); }
 
 }  // namespace
 
@@ -82,34 +79,50 @@ Json decode_choice_by_type(const Node& node, const Json& tokens) {
   return decode_as(node, *found, kind.empty() ? default_kind(node) : kind);
 }
 
-Json optimizer_in_force(const Node& node, const Json& given, const Json& preset) {
-  return no_block(given) ? over_preset(node, Json::object(), preset) : over_preset(node, given, preset);
-}
-
-Json scheduler_in_force(const Node& node, const Json& given, const Json& preset, bool cleared) {
-  if (no_block(given)) return preset.is_null() || cleared ? Json() : over_preset(node, Json::object(), preset);
-  return over_preset(node, given, preset);
-}
-
-std::string choose_device(const Json& requested, const Devices& devices, std::vector<std::string>& warnings) {
-  const std::string best = devices.num_cuda > 0 ? "cuda" : devices.mps ? "mps" : devices.xpu ? "xpu" : "cpu";
-  if (requested.is_null()) {
-    warnings.push_back(fmt::format("policy.device: null asks for an automatic choice; using \"{}\".{}", best,
-                                   best == "cpu" ? " Training on the CPU is slow." : ""));
-    return best;
+void settle_optimizer(TrainConfig& config, const policies::Registry& registry, const std::vector<Node>& schema,
+                      const Json& merged, const Arguments& arguments) {
+  const Node& optimizer = node_named(schema, "optimizer");
+  const Node& scheduler = node_named(schema, "scheduler");
+  const bool preset_on = config.use_policy_training_preset;
+  Json chosen;
+  Json schedule;
+  if (preset_on && config.resume != Resume::kTrue) {
+    const auto given = [&](const char* name) {
+      const auto found = merged.find(name);
+      return found == merged.end() || no_block(*found) ? Json::object() : *found;
+    };
+    const policies::PolicyType& type = registry.at(config.policy.type());
+    const Json preset = type.optimizer_preset(config.policy.settings);
+    const Json schedule_preset = type.scheduler_preset(config.policy.settings);
+    check_kind_flags(optimizer, given("optimizer"), preset, arguments);
+    check_kind_flags(scheduler, given("scheduler"), schedule_preset, arguments);
+    chosen = over_preset(optimizer, given("optimizer"), preset);
+    const Flag* flag = arguments.last("scheduler");
+    const bool off = given("scheduler").empty() && (schedule_preset.is_null() || (flag && no_block(flag->text)));
+    if (!off) schedule = over_preset(scheduler, given("scheduler"), schedule_preset);
+  } else {
+    chosen = decode_choice_by_type(optimizer, merged);
+    schedule = decode_choice_by_type(scheduler, merged);
   }
-  const auto name = requested.get<std::string>();
-  const std::optional<int> index = cuda_index(name);
-  constexpr std::array<std::string_view, 4> kKnown{"cpu", "cuda", "mps", "xpu"};
-  if (!index && std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end())
-    fail(ErrorKind::kConfig, "policy.device: Unknown device \"{}\"; expected cpu, cuda, cuda:K, mps, xpu or null.",
-         name);
-  const bool present = name == "cpu" || (name == "cuda" && devices.num_cuda > 0) ||
-                       (index && *index < devices.num_cuda) || (name == "mps" && devices.mps) ||
-                       (name == "xpu" && devices.xpu);
-  if (present) return name;
-  warnings.push_back(fmt::format("policy.device: \"{}\" is not available here; using \"{}\" instead.", name, best));
-  return best;
+  if (!chosen.is_null()) check_flags_fit(arguments, optimizer, *optimizer.alternative(kind_of(chosen)));
+  if (!schedule.is_null()) check_flags_fit(arguments, scheduler, *scheduler.alternative(kind_of(schedule)));
+  if (chosen.is_null() || (!preset_on && schedule.is_null()))
+    fail(ErrorKind::kConfig,
+         "Optimizer and Scheduler must be set {}: optimizer is {}, scheduler is {}. Give --optimizer.type and "
+         "--scheduler.type.",
+         preset_on ? "in the checkpoint's configuration" : "when use_policy_training_preset=false", kind_of(chosen),
+         kind_of(schedule));
+  config.optimizer = optimizer_from_decoded(chosen);
+  config.scheduler = scheduler_from_decoded(schedule);
+  check_settings(*config.optimizer);
+  if (config.scheduler) check_settings(*config.scheduler);
+}
+
+TrainConfig config_from_tokens(const Json& tokens, const std::vector<Node>& schema) {
+  Json decoded = decode_block(schema, tokens);
+  for (const Node& node : schema)
+    if (node.kind == Node::Kind::kChoice) decoded[node.field.name] = decode_choice_by_type(node, tokens);
+  return config_from_decoded(decoded);
 }
 
 }  // namespace lerobot::config

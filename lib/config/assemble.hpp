@@ -1,9 +1,11 @@
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "lerobot/config/parse_train.hpp"
+#include "arguments.hpp"
 #include "lerobot/config/schema.hpp"
 #include "lerobot/config/train_config.hpp"
 
@@ -23,21 +25,22 @@ namespace lerobot::config {
 /// Throws Error{kConfig}; also when the type is missing and there is no default type.
 [[nodiscard]] Json decode_choice_by_type(const Node& node, const Json& tokens);
 
-/// The optimizer block in force: `preset` under what `given` says about single settings.
-[[nodiscard]] Json optimizer_in_force(const Node& node, const Json& given, const Json& preset);
-/// The same for the scheduler. A block that is given as null switches the preset's off.
-[[nodiscard]] Json scheduler_in_force(const Node& node, const Json& given, const Json& preset, bool cleared);
+/// Fills `config.optimizer` and `config.scheduler`: the policy's training preset under what `merged` says about single
+/// settings, or on a resume, or with the preset off, `merged` alone.
+///
+/// A type that differs from the preset's replaces its block. An optimizer that is given as null leaves the preset as it
+/// is (there must be one); a scheduler that a flag gives as null is switched off. Throws: Error{kConfig} when a block
+/// is missing or wrong; Error{kUsage} for a flag that the kind in force does not have.
+void settle_optimizer(TrainConfig& config, const policies::Registry& registry, const std::vector<Node>& schema,
+                      const Json& merged, const Arguments& arguments);
 
+/// A config from the tokens of one file, its policy included.
+[[nodiscard]] TrainConfig config_from_tokens(const Json& tokens, const std::vector<Node>& schema);
 /// A config from fully decoded JSON.
 [[nodiscard]] TrainConfig config_from_decoded(const Json& decoded);
 /// Only the optimizer or scheduler of one; null gives nothing.
 [[nodiscard]] std::optional<OptimizerConfig> optimizer_from_decoded(const Json& block);
 [[nodiscard]] std::optional<SchedulerConfig> scheduler_from_decoded(const Json& block);
-
-/// The device that a run uses: the requested one where it is present, else the best one, with a warning.
-/// Throws Error{kConfig} for a name that is no device.
-[[nodiscard]] std::string choose_device(const Json& requested, const Devices& devices,
-                                        std::vector<std::string>& warnings);
 
 /// What `--help` prints: all flags of the blocks in force, in groups, with type, default and a line of help.
 [[nodiscard]] std::string help_text(const std::vector<Node>& schema,

@@ -62,9 +62,10 @@ void describe(V& v, SchedulerConfig& c) {
     v.setting("num_warmup_steps", c.num_warmup_steps, "steps of warm-up");
     return;
   }
+  // Only the constant schedule has a default; no kind but `diffuser` may go without the number.
   if (c.kind == SchedulerKind::kConstantWithWarmup) c.num_warmup_steps = c.num_warmup_steps.value_or(1000);
-  v.required_number("num_warmup_steps", c.num_warmup_steps, "steps of warm-up",
-                    Traits{.required = c.kind != SchedulerKind::kConstantWithWarmup});
+  v.number("num_warmup_steps", c.num_warmup_steps, "steps of warm-up",
+           Traits{.required = c.kind != SchedulerKind::kConstantWithWarmup});
   if (c.kind == SchedulerKind::kVqBet) {
     v.setting("num_vqvae_training_steps", c.num_vqvae_training_steps, "steps at the full rate before the warm-up",
               Traits{.required = true});

@@ -70,7 +70,7 @@ class SchemaBuilder {
   void own_setting(const char* name, const T& value, const char* help) {
     setting(name, value, help);
   }
-  void required_number(const char* name, const std::optional<std::int64_t>& value, const char* help, Traits traits) {
+  void number(const char* name, const std::optional<std::int64_t>& value, const char* help, Traits traits) {
     setting(name, value.value_or(0), help, traits);
   }
   template <typename T>

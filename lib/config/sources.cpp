@@ -6,7 +6,6 @@
 #include <fstream>
 #include <sstream>
 
-#include "lerobot/config/parse_train.hpp"
 #include "lerobot/config/value.hpp"
 #include "lerobot/formats/json.hpp"
 
@@ -139,24 +138,26 @@ void apply_flag(Json& tokens, const Flag& flag, const std::vector<Node>& schema)
   overlay(tokens, top);
 }
 
-std::optional<fs::path> newest_checkpoint(const fs::path& output_dir) {
-  std::error_code error;
-  std::optional<fs::path> newest;
-  std::string highest;
-  for (fs::directory_iterator it(output_dir / "checkpoints", error), end; !error && it != end; it.increment(error)) {
-    std::string name = it->path().filename().string();
-    const bool number =
-        !name.empty() && std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
-    if (!number || it->is_symlink(error)) continue;
-    name.erase(0, std::min(name.find_first_not_of('0'), name.size() - 1));
-    const bool higher = name.size() != highest.size() ? name.size() > highest.size() : name > highest;
-    if (!higher || !fs::exists(it->path() / "pretrained_model" / "train_config.json", error) ||
-        !fs::is_directory(it->path() / "training_state", error))
-      continue;
-    highest = name;
-    newest = it->path();
+std::optional<std::string> text_in(const Json& tokens, const char* key) {
+  if (!tokens.is_object() || !tokens.contains(key)) return std::nullopt;
+  const Field field{.name = key, .type = FieldType::kString, .default_value = {}, .optional = true};
+  const Json value = decode_value(field, key, tokens.at(key));
+  return value.is_null() ? std::nullopt : std::optional(value.get<std::string>());
+}
+
+void naming_file(const fs::path& file, const Arguments& arguments, const std::function<void()>& step) {
+  try {
+    step();
+  } catch (const Error& error) {
+    const std::string_view message = error.what();
+    const std::size_t begin = message.find('`') + 1;  // 0 when no setting is named
+    const std::string name(message.substr(begin, begin == 0 ? 0 : message.find('`', begin) - begin));
+    const bool from_flag = std::any_of(arguments.flags.begin(), arguments.flags.end(), [&](const Flag& flag) {
+      return flag.is_of(name) || Flag{name, "", ""}.is_of(flag.name);
+    });
+    if (file.empty() || name.empty() || from_flag) throw;
+    throw Error(error.kind(), fmt::format("{} (in {})", message, file.string()));
   }
-  return newest;
 }
 
 }  // namespace lerobot::config

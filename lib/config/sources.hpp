@@ -1,7 +1,9 @@
 #pragma once
 
 #include <filesystem>
-#include <utility>
+#include <functional>
+#include <optional>
+#include <string>
 
 #include "arguments.hpp"
 #include "lerobot/config/schema.hpp"
@@ -29,14 +31,11 @@ void overlay(Json& base, const Json& top);
 /// Lays one flag over the tokens of all settings.
 void apply_flag(Json& tokens, const Flag& flag, const std::vector<Node>& schema);
 
-/// Runs `step` and adds the name of the file to an Error that it throws.
-template <typename Step>
-auto in_file(const std::filesystem::path& file, Step&& step) {
-  try {
-    return step();
-  } catch (const Error& error) {
-    throw Error(error.kind(), std::string(error.what()) + " (in " + file.string() + ")");
-  }
-}
+/// The text of one key; nothing when it is absent or null.
+[[nodiscard]] std::optional<std::string> text_in(const Json& tokens, const char* key);
+
+/// Runs `step`. An Error about a setting (named in backquotes) that no flag gives gets the name of the file that gave
+/// it.
+void naming_file(const std::filesystem::path& file, const Arguments& arguments, const std::function<void()>& step);
 
 }  // namespace lerobot::config

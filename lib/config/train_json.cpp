@@ -27,7 +27,7 @@ struct Writer {
   void own_setting(const char* name, const T& value, const char*) {
     own[name] = to_value(value);
   }
-  void required_number(const char* name, const std::optional<std::int64_t>& value, const char*, Traits) {
+  void number(const char* name, const std::optional<std::int64_t>& value, const char*, Traits) {
     json[name] = to_value(value);
   }
   template <typename T>
@@ -68,7 +68,7 @@ struct Reader {
   void own_setting(const char* name, T& value, const char*) {
     from_value(json.at(name), value);
   }
-  void required_number(const char* name, std::optional<std::int64_t>& value, const char*, Traits) {
+  void number(const char* name, std::optional<std::int64_t>& value, const char*, Traits) {
     from_value(json.at(name), value);
   }
   template <typename T>
@@ -177,15 +177,13 @@ std::optional<SchedulerConfig> scheduler_from_decoded(const Json& block) {
 
 TrainConfig train_config_from_json(const Json& json, const policies::Registry& registry,
                                    const std::filesystem::path& where) {
-  return in_file(where, [&] {
+  TrainConfig config;
+  naming_file(where, {}, [&] {
     Json tokens = tokens_from_json(json);
     drop_old_keys(tokens);
-    const std::vector<Node> schema = train_schema(registry);
-    Json decoded = decode_block(schema, tokens);
-    for (const Node& node : schema)
-      if (node.kind == Node::Kind::kChoice) decoded[node.field.name] = decode_choice_by_type(node, tokens);
-    return config_from_decoded(decoded);
+    config = config_from_tokens(tokens, train_schema(registry));
   });
+  return config;
 }
 
 TrainConfig read_train_config(const std::filesystem::path& path, const policies::Registry& registry) {

@@ -120,41 +120,6 @@ void check(const PeftConfig& c) {
   if (c.init_type) require(*c.init_type == "gaussian", "peft.init_type", *c.init_type, "gaussian or null");
 }
 
-void check(const OptimizerConfig& c) {
-  require(c.lr >= 0.0, "optimizer.lr", c.lr, "0 or more");
-  require(c.weight_decay >= 0.0, "optimizer.weight_decay", c.weight_decay, "0 or more");
-  require(c.eps >= 0.0, "optimizer.eps", c.eps, "0 or more");
-  for (const double beta : c.betas)
-    require(beta >= 0.0 && beta < 1.0, "optimizer.betas", fmt::format("[{}, {}]", c.betas[0], c.betas[1]),
-            "0 <= beta < 1");
-  require(c.momentum >= 0.0, "optimizer.momentum", c.momentum, "0 or more");
-  if (c.nesterov && (c.momentum <= 0.0 || c.dampening != 0.0))
-    fail(ErrorKind::kConfig,
-         "optimizer.nesterov=true needs a momentum and no dampening, got momentum={}, dampening={}.", c.momentum,
-         c.dampening);
-}
-
-void check(const SchedulerConfig& c) {
-  if (c.num_warmup_steps)
-    require(*c.num_warmup_steps >= 0, "scheduler.num_warmup_steps", *c.num_warmup_steps, "0 or more");
-  if (c.kind == SchedulerKind::kDiffuser) {
-    constexpr std::array<std::string_view, 6> kNames{"constant", "constant_with_warmup", "linear",
-                                                     "cosine",   "cosine_with_restarts", "polynomial"};
-    if (std::find(kNames.begin(), kNames.end(), c.name) == kNames.end())
-      fail(ErrorKind::kConfig, "scheduler.name=\"{}\": expected one of {}.", c.name, fmt::join(kNames, ", "));
-    if (!c.num_warmup_steps && c.name != "constant")
-      fail(ErrorKind::kConfig,
-           "scheduler.num_warmup_steps is null, but scheduler.name={} has a warm-up; give a number.", c.name);
-  } else if (c.kind == SchedulerKind::kVqBet) {
-    require(c.num_vqvae_training_steps >= 0, "scheduler.num_vqvae_training_steps", c.num_vqvae_training_steps,
-            "0 or more");
-  } else if (c.kind == SchedulerKind::kCosineDecayWithWarmup) {
-    require(c.num_decay_steps >= 1, "scheduler.num_decay_steps", c.num_decay_steps, "1 or more");
-    require(c.peak_lr > 0.0, "scheduler.peak_lr", c.peak_lr, "more than 0");
-    require(c.decay_lr >= 0.0, "scheduler.decay_lr", c.decay_lr, "0 or more");
-  }
-}
-
 void check(const RunSettings& c) {
   require(c.timeout_s > 0.0, "timeout_s", c.timeout_s, "more than 0 seconds");
   require(c.keep_last >= 0, "keep_last", c.keep_last, "0 (all) or more");
@@ -190,12 +155,45 @@ void check_settings(TrainConfig& config, std::vector<std::string>& warnings) {
          *config.eval.recording_repo_id);
   check(config.ema);
   if (config.peft) check(*config.peft);
-  if (config.optimizer) check(*config.optimizer);
-  if (config.scheduler) check(*config.scheduler);
   if (config.job.target && *config.job.target != "local")
     fail(ErrorKind::kConfig, "job.target=\"{}\": jobs on other machines are not supported; use null or local.",
          *config.job.target);
   check(config.run);
+}
+
+void check_settings(const OptimizerConfig& c) {
+  require(c.lr >= 0.0, "optimizer.lr", c.lr, "0 or more");
+  require(c.weight_decay >= 0.0, "optimizer.weight_decay", c.weight_decay, "0 or more");
+  require(c.eps >= 0.0, "optimizer.eps", c.eps, "0 or more");
+  for (const double beta : c.betas)
+    require(beta >= 0.0 && beta < 1.0, "optimizer.betas", fmt::format("[{}, {}]", c.betas[0], c.betas[1]),
+            "0 <= beta < 1");
+  require(c.momentum >= 0.0, "optimizer.momentum", c.momentum, "0 or more");
+  if (c.nesterov && (c.momentum <= 0.0 || c.dampening != 0.0))
+    fail(ErrorKind::kConfig,
+         "optimizer.nesterov=true needs a momentum and no dampening, got momentum={}, dampening={}.", c.momentum,
+         c.dampening);
+}
+
+void check_settings(const SchedulerConfig& c) {
+  if (c.num_warmup_steps)
+    require(*c.num_warmup_steps >= 0, "scheduler.num_warmup_steps", *c.num_warmup_steps, "0 or more");
+  if (c.kind == SchedulerKind::kDiffuser) {
+    constexpr std::array<std::string_view, 6> kNames{"constant", "constant_with_warmup", "linear",
+                                                     "cosine",   "cosine_with_restarts", "polynomial"};
+    if (std::find(kNames.begin(), kNames.end(), c.name) == kNames.end())
+      fail(ErrorKind::kConfig, "scheduler.name=\"{}\": expected one of {}.", c.name, fmt::join(kNames, ", "));
+    if (!c.num_warmup_steps && c.name != "constant")
+      fail(ErrorKind::kConfig,
+           "scheduler.num_warmup_steps is null, but scheduler.name={} has a warm-up; give a number.", c.name);
+  } else if (c.kind == SchedulerKind::kVqBet) {
+    require(c.num_vqvae_training_steps >= 0, "scheduler.num_vqvae_training_steps", c.num_vqvae_training_steps,
+            "0 or more");
+  } else if (c.kind == SchedulerKind::kCosineDecayWithWarmup) {
+    require(c.num_decay_steps >= 1, "scheduler.num_decay_steps", c.num_decay_steps, "1 or more");
+    require(c.peak_lr > 0.0, "scheduler.peak_lr", c.peak_lr, "more than 0");
+    require(c.decay_lr >= 0.0, "scheduler.decay_lr", c.decay_lr, "0 or more");
+  }
 }
 
 void check_combinations(const TrainConfig& config) {
