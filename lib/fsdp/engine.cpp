@@ -251,7 +251,7 @@ void Engine::reduce_ignored() {
       offset += same[p].numel();
     }
     for (const comm::ProcessGroupPtr& group : {groups_.shard, groups_.replicate})
-      if (size_of(group) > 1) all_reduce(group, flat, c10d::ReduceOp::AVG)->wait();
+      if (size_of(group) > 1) comm::all_reduce(*group, flat, c10d::ReduceOp::AVG);
     const at::Tensor flags = all_used ? at::Tensor() : flat.narrow(0, 0, num_params).to(at::kFloat).cpu();
     offset = num_params;
     for (std::size_t p = 0; p < same.size(); ++p) {

@@ -135,7 +135,7 @@ void ParamGroup::start_unshard() {
     mine = gather_->buffer.narrow(0, rank_of(group) * numel, numel);
     fill_send_slab(mine);
   }
-  if (layout.num_shards > 1) gather_->work = all_gather(group, gather_->buffer, mine);
+  if (layout.num_shards > 1) gather_->work = comm::start_all_gather(*group, gather_->buffer, mine);
 }
 
 void ParamGroup::fill_send_slab(const at::Tensor& mine) const {
@@ -262,7 +262,7 @@ void ParamGroup::restore() {
     const std::int64_t numel = layout.slab_nbytes / itemsize(dtype);
     const at::Tensor mine = buffer.narrow(0, rank_of(groups_.shard) * numel, numel);
     mine.narrow(0, 0, param.shard.numel()).copy_(param.shard.detach().reshape({-1}));
-    if (num_shards > 1) all_gather(groups_.shard, buffer, mine)->wait();
+    if (num_shards > 1) comm::all_gather(*groups_.shard, buffer, mine);
     const at::Tensor whole = at::empty(param.sizes, buffer.options());
     copy_from_slabs(whole, buffer, layout, 0, param.shape);
     param.whole.set_data(whole);

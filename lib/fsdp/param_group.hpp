@@ -7,13 +7,17 @@
 #include <string>
 #include <vector>
 
-#include "fsdp/collectives.hpp"
 #include "fsdp/module_tree.hpp"
 #include "fsdp/slab.hpp"
+#include "lerobot/comm/collectives.hpp"
 #include "lerobot/fsdp/options.hpp"
 #include "lerobot/mesh/shard.hpp"
 
 namespace lerobot::fsdp {
+
+/// A group that is not there is one of this rank alone.
+inline int size_of(const comm::ProcessGroupPtr& group) { return group ? group->getSize() : 1; }
+inline int rank_of(const comm::ProcessGroupPtr& group) { return group ? group->getRank() : 0; }
 
 /// One parameter of a unit, in its two forms.
 struct ShardedParam {
@@ -86,7 +90,7 @@ class ParamGroup {
  private:
   struct Gather {
     at::Tensor buffer;
-    WorkPtr work;
+    comm::WorkPtr work;
     const SlabLayout* layout;
   };
 

@@ -8,6 +8,10 @@
 namespace lerobot::fsdp {
 namespace {
 
+c10d::ReduceOp reduce_op(const DivideFactors& factors) {
+  return factors.by_collective ? c10d::ReduceOp::AVG : c10d::ReduceOp::SUM;
+}
+
 /// The whole gradient of all micro-batches since the last reduction; leaves the parameter without.
 at::Tensor take_gradient(ShardedParam& param) {
   at::Tensor gradient = std::exchange(param.whole.mutable_grad(), at::Tensor());
@@ -45,7 +49,7 @@ Reduction::Reduction(ParamGroup& group, const ShardGroups& groups) : groups_(gro
     return;
   }
   mine_ = at::empty({numel}, options);
-  work_ = reduce_scatter(groups_.shard, mine_, packed_, factors_.by_collective ? c10d::ReduceOp::AVG : c10d::ReduceOp::SUM);
+  work_ = comm::start_reduce_scatter(*groups_.shard, mine_, packed_, reduce_op(factors_));
 }
 
 void Reduction::finish_scatter() {
@@ -53,7 +57,7 @@ void Reduction::finish_scatter() {
   work_.reset();
   packed_.reset();
   if (size_of(groups_.replicate) > 1)
-    work_ = all_reduce(groups_.replicate, mine_, factors_.by_collective ? c10d::ReduceOp::AVG : c10d::ReduceOp::SUM);
+    work_ = comm::start_all_reduce(*groups_.replicate, mine_, reduce_op(factors_));
 }
 
 void Reduction::finish() {

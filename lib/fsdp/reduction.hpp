@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "fsdp/collectives.hpp"
 #include "fsdp/param_group.hpp"
 #include "lerobot/fsdp/options.hpp"
 
@@ -54,7 +53,7 @@ class Reduction {
   DivideFactors factors_;
   at::Tensor packed_;  ///< a slab for every rank
   at::Tensor mine_;    ///< the sum for this rank
-  WorkPtr work_;
+  comm::WorkPtr work_;
 };
 
 }  // namespace lerobot::fsdp

@@ -74,7 +74,7 @@ at::Tensor gather_rows(const ShardedParam& param, const ShardGroups& groups, at:
     at::Tensor all = mine;
     if (num_shards > 1) {
       all = at::empty({num_shards * numel}, mine.options());
-      all_gather(groups.shard, all, mine)->wait();
+      comm::all_gather(*groups.shard, all, mine);
     }
     if (!receives) continue;
     for (int rank = 0; rank < num_shards; ++rank) {
