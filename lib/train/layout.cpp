@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include "lerobot/ddp/ddp.hpp"
 #include "setup.hpp"
 
 namespace lerobot::train {
@@ -33,8 +34,33 @@ class SingleLayout : public Layout {
   std::shared_ptr<policies::Policy> policy_;
 };
 
+/// Every rank holds the whole policy.
+class DdpLayout final : public SingleLayout {
+ public:
+  DdpLayout(const std::shared_ptr<policies::Policy>& policy, ddp::Replicated replicated)
+      : SingleLayout(policy), replicated_(std::move(replicated)) {}
+
+  std::unique_ptr<NoSyncScope> no_sync() override {
+    struct Scope final : NoSyncScope {
+      explicit Scope(ddp::Replicated& replicated) : hold(replicated) {}
+      ddp::NoSync hold;
+    };
+    return std::make_unique<Scope>(replicated_);
+  }
+
+ private:
+  ddp::Replicated replicated_;
+};
+
 }  // namespace
 
-std::unique_ptr<Layout> make_layout(Run& run) { return std::make_unique<SingleLayout>(run.policy); }
+std::unique_ptr<Layout> make_layout(Run& run) {
+  if (run.dp_world() == 1) return std::make_unique<SingleLayout>(run.policy);
+  const config::DdpConfig& ddp = run.config.accelerator.ddp;
+  return std::make_unique<DdpLayout>(run.policy, ddp::replicate(run.policy, run.device_group,
+                                                                {.find_unused_parameters = ddp.find_unused_parameters,
+                                                                 .gradient_as_bucket_view = ddp.gradient_as_bucket_view,
+                                                                 .static_graph = ddp.static_graph}));
+}
 
 }  // namespace lerobot::train
