@@ -14,6 +14,14 @@
 #include "lerobot/core/error.hpp"
 
 // Steps of the autograd graph that are written by hand: one node where composed ATen calls would make a dozen.
+//
+//   { const BelowAutograd guard; output = ...; }                        the forward, recording nothing
+//   if (needs_node(x, weight)) {
+//     auto node = attach_node<MyNode>(output, x, weight);               MyNode derives from FusedNode
+//     node->save(x);                                                    saved(0) in MyNode::backward
+//   }
+//
+// Gradients reach parameters through their AccumulateGrad as always, so reducers and hooks see them.
 namespace lerobot::nn {
 
 /// Calls inside go straight to the kernels: no autograd, no autocast.
