@@ -1,8 +1,9 @@
 #include "lerobot/formats/crc32c.hpp"
 
 #include <array>
-#include <bit>
 #include <cstring>
+
+#include "formats/crc_tables.hpp"
 
 #if defined(__x86_64__)
 #include <nmmintrin.h>
@@ -11,61 +12,7 @@
 namespace lerobot::formats {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "the readers and writers copy little-endian words");
-
-constexpr std::uint32_t kPolynomial = 0x82F63B78;  // Castagnoli, bits reversed
-
-// kTables[0] advances a sum by one byte; kTables[k] by a byte that k more bytes follow.
-constexpr auto kTables = [] {
-  std::array<std::array<std::uint32_t, 256>, 8> tables{};
-  for (std::uint32_t byte = 0; byte < 256; ++byte) {
-    std::uint32_t sum = byte;
-    for (int bit = 0; bit < 8; ++bit) sum = sum >> 1 ^ ((sum & 1) != 0 ? kPolynomial : 0);
-    tables[0][byte] = sum;
-  }
-  for (std::size_t k = 1; k < tables.size(); ++k)
-    for (std::size_t byte = 0; byte < 256; ++byte)
-      tables[k][byte] = tables[k - 1][byte] >> 8 ^ tables[0][tables[k - 1][byte] & 0xFF];
-  return tables;
-}();
-
-std::uint64_t load_word(const std::byte* at) {
-  std::uint64_t word = 0;
-  std::memcpy(&word, at, sizeof(word));
-  return word;
-}
-
-// The functions below work on the sum as it stands in the register: inverted.
-std::uint32_t advance_by_table(std::uint32_t sum, const std::byte* at, std::size_t nbytes) {
-  for (; nbytes >= 8; at += 8, nbytes -= 8) {
-    const std::uint64_t word = load_word(at) ^ sum;
-    sum = 0;
-    for (std::size_t k = 0; k < 8; ++k) sum ^= kTables[7 - k][word >> (8 * k) & 0xFF];
-  }
-  for (; nbytes > 0; ++at, --nbytes) sum = sum >> 8 ^ kTables[0][(sum ^ static_cast<std::uint32_t>(*at)) & 0xFF];
-  return sum;
-}
-
-// Product of two polynomials over GF(2) modulo the CRC's, in the reversed order of bits: bit 31 is x^0.
-constexpr std::uint32_t multiply(std::uint32_t a, std::uint32_t b) {
-  std::uint32_t product = 0;
-  for (std::uint32_t bit = 1U << 31; bit != 0; bit >>= 1) {
-    if ((a & bit) != 0) product ^= b;
-    b = b >> 1 ^ ((b & 1) != 0 ? kPolynomial : 0);
-  }
-  return product;
-}
-
-// x^(8 * nbytes): multiplying a sum with it appends that many zero bytes.
-constexpr std::uint32_t power_of_bytes(std::uint64_t nbytes) {
-  std::uint32_t power = 1U << 23;   // x^8
-  std::uint32_t result = 1U << 31;  // x^0
-  for (; nbytes != 0; nbytes >>= 1) {
-    if ((nbytes & 1) != 0) result = multiply(result, power);
-    power = multiply(power, power);
-  }
-  return result;
-}
+using Crc = CrcArithmetic<0x82F63B78>;  // Castagnoli
 
 #if defined(__x86_64__)
 // The instruction takes three cycles but starts one each cycle: three streams at a time keep it busy.
@@ -74,10 +21,10 @@ constexpr std::size_t kStream = 4096;
 // multiply(sum, x^(8 * kStream)) by table, one per byte of the sum.
 constexpr auto kSkipStream = [] {
   std::array<std::array<std::uint32_t, 256>, 4> tables{};
-  const std::uint32_t power = power_of_bytes(kStream);
+  const std::uint32_t power = Crc::power_of_bytes(kStream);
   for (std::uint32_t k = 0; k < 4; ++k) {
     std::array<std::uint32_t, 8> basis{};
-    for (std::uint32_t bit = 0; bit < 8; ++bit) basis[bit] = multiply(1U << (8 * k + bit), power);
+    for (std::uint32_t bit = 0; bit < 8; ++bit) basis[bit] = Crc::multiply(1U << (8 * k + bit), power);
     for (std::uint32_t byte = 0; byte < 256; ++byte)
       for (std::uint32_t bit = 0; bit < 8; ++bit)
         if ((byte >> bit & 1) != 0) tables[k][byte] ^= basis[bit];
@@ -88,6 +35,12 @@ constexpr auto kSkipStream = [] {
 std::uint32_t skip_stream(std::uint64_t sum) {
   return kSkipStream[0][sum & 0xFF] ^ kSkipStream[1][sum >> 8 & 0xFF] ^ kSkipStream[2][sum >> 16 & 0xFF] ^
          kSkipStream[3][sum >> 24 & 0xFF];
+}
+
+std::uint64_t load_word(const std::byte* at) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, at, sizeof(word));
+  return word;
 }
 
 __attribute__((target("sse4.2"))) std::uint32_t advance_by_instruction(std::uint32_t start, const std::byte* at,
@@ -112,7 +65,7 @@ __attribute__((target("sse4.2"))) std::uint32_t advance_by_instruction(std::uint
 using Advance = std::uint32_t (*)(std::uint32_t, const std::byte*, std::size_t);
 Advance fastest() {
   __builtin_cpu_init();
-  return __builtin_cpu_supports("sse4.2") ? advance_by_instruction : advance_by_table;
+  return __builtin_cpu_supports("sse4.2") ? advance_by_instruction : Crc::advance;
 }
 #endif
 
@@ -128,11 +81,11 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before) {
 }
 
 std::uint32_t crc32c_by_table(std::span<const std::byte> bytes, std::uint32_t before) {
-  return ~advance_by_table(~before, bytes.data(), bytes.size());
+  return ~Crc::advance(~before, bytes.data(), bytes.size());
 }
 
 std::uint32_t crc32c_combine(std::uint32_t first, std::uint32_t second, std::uint64_t second_nbytes) {
-  return multiply(first, power_of_bytes(second_nbytes)) ^ second;
+  return Crc::multiply(first, Crc::power_of_bytes(second_nbytes)) ^ second;
 }
 
 }  // namespace lerobot::formats
