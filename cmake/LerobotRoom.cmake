@@ -1,10 +1,12 @@
-# lerobot_add_room(<name> [SOURCES <cpp>...] [HEADERS <hpp>...] [ROOMS <room>...] [LINK <target>...] [PRIVATE_LINK <target>...] [PCH])
+# lerobot_add_room(<name> [SOURCES <cpp>...] [HEADERS <hpp>...] [ROOMS <room>...] [INCLUDES <room>...] [LINK <target>...]
+#                  [PRIVATE_LINK <target>...] [PCH])
 #
 # Makes target lerobot_<name>, alias lerobot::<name>. ROOMS is the whole list of rooms this one may include: it is
 # linked, and the test hygiene.includes.<name> checks every #include line of the room against it.
+# INCLUDES: rooms whose headers may be included too, but which are not linked whole (LINK names the part that is).
 # PCH: the sources use torch::nn; they share the one precompiled header of torch/torch.h.
 function(lerobot_add_room name)
-  cmake_parse_arguments(ROOM "PCH" "" "SOURCES;HEADERS;ROOMS;LINK;PRIVATE_LINK" ${ARGN})
+  cmake_parse_arguments(ROOM "PCH" "" "SOURCES;HEADERS;ROOMS;INCLUDES;LINK;PRIVATE_LINK" ${ARGN})
   set(target lerobot_${name})
   list(TRANSFORM ROOM_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/include/lerobot/${name}/)
   list(TRANSFORM ROOM_ROOMS PREPEND lerobot:: OUTPUT_VARIABLE deps)
@@ -27,6 +29,10 @@ function(lerobot_add_room name)
   set_property(GLOBAL APPEND PROPERTY LEROBOT_ROOMS ${name})
   if(LEROBOT_TESTS)
     list(JOIN ROOM_ROOMS "," allowed)
+    if(ROOM_INCLUDES)
+      list(JOIN ROOM_INCLUDES "," includes)
+      string(APPEND allowed ",${includes}")
+    endif()
     add_test(NAME hygiene.includes.${name}
       COMMAND ${CMAKE_COMMAND} -DROOM=${name} -DALLOWED=${allowed} -DROOT=${PROJECT_SOURCE_DIR}
               -P ${PROJECT_SOURCE_DIR}/cmake/CheckRoomIncludes.cmake)

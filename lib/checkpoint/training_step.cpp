@@ -24,6 +24,8 @@ constexpr std::array kProgress{
     std::pair{"samples_in_epoch", &Progress::samples_in_epoch},
     std::pair{"total_samples", &Progress::total_samples},
     std::pair{"window_start_step", &Progress::window_start_step},
+    std::pair{"window_start_epoch", &Progress::window_start_epoch},
+    std::pair{"window_start_samples_in_epoch", &Progress::window_start_samples_in_epoch},
 };
 
 const Json* find(const Json& json, std::string_view key) {

@@ -15,8 +15,13 @@ void parallel_for(std::int64_t n, std::int64_t grain, c10::function_ref<void(std
   // One "element" per index: a part's address tells which indices it holds. The memory itself is never touched.
   static char base;
   const at::Tensor indices = at::from_blob(&base, {n}, at::kByte);
-  auto loops =
-      at::TensorIteratorConfig().check_all_same_dtype(false).set_check_mem_overlap(false).add_output(indices).build();
+  auto loops = at::TensorIteratorConfig()
+                   .check_all_same_dtype(false)
+                   .set_check_mem_overlap(false)
+                   .resize_outputs(false)
+                   .declare_static_shape({n})
+                   .add_output(indices)
+                   .build();
   loops.for_each(
       [&](char** data, const std::int64_t*, std::int64_t count) {
         const std::int64_t begin = data[0] - &base;

@@ -24,6 +24,11 @@ constexpr std::array<std::string_view, 11> kPassedOver{
 }
 
 void read(std::string_view key, const Json& value, bool& out) {
+  // LeRobot (Python) declares replace_final_stride_with_dilation as a number and may write 0 or 1.
+  if (value.is_number_integer() && (value == 0 || value == 1)) {
+    out = value == 1;
+    return;
+  }
   if (!value.is_boolean()) wrong_kind(key, value, "true or false");
   out = value.get<bool>();
 }

@@ -29,11 +29,17 @@ class Layout {
   [[nodiscard]] virtual std::unique_ptr<NoSyncScope> no_sync() = 0;
   /// The group over which norms of sharded gradients are summed; null: every rank holds whole gradients.
   [[nodiscard]] virtual comm::ProcessGroupPtr norm_group() const = 0;
+  /// Which copy of the model this rank's shard group holds.
+  [[nodiscard]] virtual int replica_rank() const { return 0; }
   /// Lines of the banner that describe the layout; empty for one process and DDP.
   [[nodiscard]] virtual std::vector<std::string> description() const { return {}; }
 };
 
-/// One process, or every rank for itself.
-[[nodiscard]] std::unique_ptr<Layout> make_single_layout(std::shared_ptr<policies::Policy> policy);
+struct Run;
+
+/// The layout that the degrees of the configuration ask for: one process, DDP, FSDP or HSDP.
+///
+/// Collective: over all ranks.
+[[nodiscard]] std::unique_ptr<Layout> make_layout(Run& run);
 
 }  // namespace lerobot::train

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +45,7 @@ struct Run {
   std::shared_ptr<data::Dataset> eval_set;        ///< null without a held-out split
   std::vector<std::int64_t> eval_positions;
   std::int64_t train_frames = 0, train_episodes = 0;
+  std::int64_t sampler_frames = 0;  ///< frames of an epoch: the training frames less those that the policy drops
   std::vector<std::string> camera_keys;
 
   std::shared_ptr<policies::Policy> policy;
@@ -52,7 +54,9 @@ struct Run {
   std::optional<optim::LambdaSchedule> schedule;
   std::unique_ptr<Layout> layout;
   std::unique_ptr<data::BatchSource> batches;
-  std::optional<checkpoint::RngCarry> carried_rng;  ///< Python's and NumPy's words, passed from checkpoint to checkpoint
+  checkpoint::RngState rng;  ///< Python's and NumPy's words, passed from checkpoint to checkpoint
+  std::unique_ptr<checkpoint::CheckpointManager> manager;  ///< made at the first save
+  std::filesystem::path last_saved;                        ///< folder of the newest checkpoint of this process
 
   Position position;
 

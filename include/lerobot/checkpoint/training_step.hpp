@@ -26,6 +26,8 @@ struct Progress {
   std::int64_t samples_in_epoch = 0;
   std::int64_t total_samples = 0;
   std::int64_t window_start_step = 0;  ///< loop steps done when the present accumulation window began
+  std::int64_t window_start_epoch = 0;             ///< where that window's samples begin, as the first two
+  std::int64_t window_start_samples_in_epoch = 0;
   friend bool operator==(const Progress&, const Progress&) = default;
 };
 

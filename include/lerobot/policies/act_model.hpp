@@ -37,6 +37,8 @@ class ACTImpl : public torch::nn::Module {
   ACTOutput forward(const processors::Batch& batch);
 
   void set_noise_source(nn::NoiseSource source) { noise_ = std::move(source); }
+  /// Empty when the policy has no images.
+  [[nodiscard]] nn::ResNetBackbone& backbone() { return backbone_; }
 
  private:
   std::pair<at::Tensor, at::Tensor> encode_actions(const processors::Batch& batch);

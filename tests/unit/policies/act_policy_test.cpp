@@ -11,7 +11,7 @@ using golden::folder;
 
 const std::vector<std::string> kStateCases{"state_dec1", "state_dec2", "state_prenorm_gelu", "state_novae",
                                            "state_defaultlr"};
-const std::vector<std::string> kAllCases{"state_dec1",  "state_dec2",      "state_prenorm_gelu", "state_novae",
+const std::vector<std::string> kAllCases{"state_dec1",      "state_dec2", "state_prenorm_gelu", "state_novae",
                                          "state_defaultlr", "image_dec1", "image_dec2"};
 
 double item(const policies::PolicyOutput& output, std::string_view name) {
