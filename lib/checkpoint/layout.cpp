@@ -42,8 +42,10 @@ ResumePaths resolve_resume_path(const fs::path& config_path) {
   std::error_code error;
   const fs::path real = fs::canonical(config_path, error);
   if (error)
-    fail(ErrorKind::kCheckpoint, "resume: config_path {}: no such file or directory; hub download is not available. Give "
-         "the train_config.json or the pretrained_model folder of a checkpoint.", config_path.string());
+    fail(ErrorKind::kCheckpoint,
+         "resume: config_path {}: no such file or directory; hub download is not available. Give "
+         "the train_config.json or the pretrained_model folder of a checkpoint.",
+         config_path.string());
   fs::path pretrained = real;
   if (fs::is_regular_file(real))
     pretrained = real.parent_path();
@@ -52,8 +54,10 @@ ResumePaths resolve_resume_path(const fs::path& config_path) {
   ResumePaths paths{pretrained.parent_path(), pretrained, pretrained / kTrainConfigFile};
   if (fs::is_regular_file(real)) paths.train_config = real;
   if (!fs::is_regular_file(paths.train_config))
-    fail(ErrorKind::kCheckpoint, "resume: {}: no such file or directory. config_path is {}; expected the train_config.json "
-         "or the pretrained_model folder of a checkpoint.", paths.train_config.string(), config_path.string());
+    fail(ErrorKind::kCheckpoint,
+         "resume: {}: no such file or directory. config_path is {}; expected the train_config.json "
+         "or the pretrained_model folder of a checkpoint.",
+         paths.train_config.string(), config_path.string());
   return paths;
 }
 

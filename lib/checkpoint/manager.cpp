@@ -42,7 +42,7 @@ void write_json(const fs::path& path, const Json& value) {
   formats::write_file_atomically(path, formats::dump_python(value, 4, false));
 }
 
-void make_folder(const fs::path& path) {
+void make_directories(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error) fail(ErrorKind::kCheckpoint, "checkpoint: cannot create {}: {}.", path.string(), error.message());
@@ -58,9 +58,12 @@ CheckpointFormat parse_checkpoint_format(std::string_view text) {
 
 std::string_view to_string(CheckpointFormat format) {
   switch (format) {
-    case CheckpointFormat::kSafetensors: return "safetensors";
-    case CheckpointFormat::kDcp: return "dcp";
-    case CheckpointFormat::kSafetensorsDcp: return "safetensors_dcp";
+    case CheckpointFormat::kSafetensors:
+      return "safetensors";
+    case CheckpointFormat::kDcp:
+      return "dcp";
+    case CheckpointFormat::kSafetensorsDcp:
+      return "safetensors_dcp";
   }
   fail(ErrorKind::kInternal, "checkpoint format {} is unknown.", static_cast<int>(format));
 }
@@ -68,15 +71,16 @@ std::string_view to_string(CheckpointFormat format) {
 CheckpointManager::CheckpointManager(ManagerOptions options, Ranks ranks, log::Logger& logger)
     : options_(std::move(options)), ranks_(std::move(ranks)), logger_(logger) {
   if (!ranks_.shard && options_.format != CheckpointFormat::kSafetensors)
-    fail(ErrorKind::kConfig, "checkpoint_format={} needs a sharded run, but this one is not: set parallelism.dp_shard to 2 "
-         "or more, or use checkpoint_format=safetensors.", to_string(options_.format));
+    fail(ErrorKind::kConfig,
+         "checkpoint_format={} needs a sharded run, but this one is not: set parallelism.dp_shard to 2 "
+         "or more, or use checkpoint_format=safetensors.",
+         to_string(options_.format));
 }
 
 bool CheckpointManager::is_main() const { return !ranks_.world || ranks_.world->getRank() == 0; }
 
 fs::path CheckpointManager::save(const CheckpointContents& contents) {
-  const fs::path step_dir =
-      options_.directory / step_directory_name(contents.training_step.step, contents.total_steps);
+  const fs::path step_dir = options_.directory / step_directory_name(contents.training_step.step, contents.total_steps);
   const fs::path staging = formats::CommitDirectory::staging_of(step_dir);
   std::optional<comm::PatientPhase> patience;
   if (ranks_.world) patience.emplace(ranks_.world, "checkpoint", options_.timeout_s);
@@ -84,17 +88,17 @@ fs::path CheckpointManager::save(const CheckpointContents& contents) {
   std::optional<formats::CommitDirectory> folder;
   agreed(ranks_.world, "checkpoint", [&] {
     if (!is_main()) return;
-    make_folder(options_.directory);
+    make_directories(options_.directory);
     if (!std::exchange(swept_, true))
       for (const fs::path& path : formats::CommitDirectory::remove_stale(options_.directory))
         logger_.info("Removed {}, left behind by a save that did not finish", path.string());
     const fs::path last = options_.directory / kLastLink;
     if (fs::exists(fs::symlink_status(last)) && !fs::is_symlink(last))
-      fail(ErrorKind::kCheckpoint, "checkpoint: {}: file exists and is not a link, so it is not replaced. Move it away.",
-           last.string());
+      fail(ErrorKind::kCheckpoint,
+           "checkpoint: {}: file exists and is not a link, so it is not replaced. Move it away.", last.string());
     folder.emplace(step_dir);
-    make_folder(staging / kPretrainedModelDir);
-    make_folder(staging / kTrainingStateDir);
+    make_directories(staging / kPretrainedModelDir);
+    make_directories(staging / kTrainingStateDir);
   });
 
   FirstFailure failure;
@@ -123,7 +127,7 @@ fs::path CheckpointManager::save(const CheckpointContents& contents) {
 void CheckpointManager::write_state(const fs::path& directory, const CheckpointContents& contents) const {
   for (const auto& [name, state, groups] : contents.optimizers) {
     const fs::path where = name.empty() ? directory : directory / name;
-    make_folder(where);
+    make_directories(where);
     NamedTensors tensors;
     for (const auto& [entry, slice] : state) tensors.emplace_back(entry, slice.local);
     write_tensor_file(where / kOptimizerStateFile, tensors);
@@ -155,8 +159,7 @@ void CheckpointManager::remove_old(const fs::path& newest) const {
     fs::remove_all(doomed, error);
     fs::rename(steps[i].second, doomed, error);
     if (!error) fs::remove_all(doomed, error);
-    if (error)
-      logger_.warning("Could not remove the old checkpoint {}: {}", steps[i].second.string(), error.message());
+    if (error) logger_.warning("Could not remove the old checkpoint {}: {}", steps[i].second.string(), error.message());
   }
 }
 

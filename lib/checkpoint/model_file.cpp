@@ -24,7 +24,8 @@ Unique without_aliases(const mesh::StateDict& model) {
   using Place = std::tuple<const void*, std::vector<std::int64_t>, std::vector<std::int64_t>, at::ScalarType>;
   std::map<Place, std::string> first_name;
   const auto place_of = [](const mesh::TensorSlice& slice) {
-    return Place{slice.local.const_data_ptr(), slice.global_shape, slice.local.strides().vec(), slice.local.scalar_type()};
+    return Place{slice.local.const_data_ptr(), slice.global_shape, slice.local.strides().vec(),
+                 slice.local.scalar_type()};
   };
   for (const auto& [name, slice] : model) {
     if (slice.local.numel() == 0) continue;

@@ -66,8 +66,10 @@ struct TrainingStateReader::Files {
 TrainingStateReader::TrainingStateReader(const fs::path& checkpoint)
     : files_(std::make_unique<Files>(Files{VerifiedFiles(checkpoint), checkpoint / kTrainingStateDir, {}})) {
   if (!fs::is_directory(files_->directory))
-    fail(ErrorKind::kCheckpoint, "resume: {} is not a directory. The checkpoint has no state to continue from; its weights "
-         "load with --policy.path.", files_->directory.string());
+    fail(ErrorKind::kCheckpoint,
+         "resume: {} is not a directory. The checkpoint has no state to continue from; its weights "
+         "load with --policy.path.",
+         files_->directory.string());
 }
 
 TrainingStateReader::~TrainingStateReader() = default;
@@ -95,9 +97,10 @@ std::optional<TorchRngStates> TrainingStateReader::rank_rng_states() const {
 void TrainingStateReader::require_resumable(bool run_is_sharded) const {
   if (!run_is_sharded || has(kOptimizerShardsDir) || training_step().parallelism) return;
   fail(ErrorKind::kCheckpoint, "resume: {} is missing.{}", path(kOptimizerShardsDir).string(),
-       has(kOptimizerStateFile) ? " The checkpoint has the layout of LeRobot 0.6.x or older, which cannot be resumed by a "
-                                  "sharded run; its weights still load with --policy.path."
-                                : " The checkpoint is incomplete.");
+       has(kOptimizerStateFile)
+           ? " The checkpoint has the layout of LeRobot 0.6.x or older, which cannot be resumed by a "
+             "sharded run; its weights still load with --policy.path."
+           : " The checkpoint is incomplete.");
 }
 
 OptimizerForm TrainingStateReader::optimizer_form(std::string_view name) const {

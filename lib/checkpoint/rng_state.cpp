@@ -160,7 +160,8 @@ void seed_rank_stream(std::uint64_t seed, std::int64_t dp_rank, std::optional<st
   const Words words = twister_from_array(std::array{s[0], s[1], r[0], r[1], t[0], t[1], step ? 2U : 1U});
 
   at::mt19937_data_pod pod = at::mt19937().data();
-  pod.seed_ = mixed(mixed(mixed(seed) + static_cast<std::uint64_t>(dp_rank)) + static_cast<std::uint64_t>(step.value_or(-1)));
+  pod.seed_ =
+      mixed(mixed(mixed(seed) + static_cast<std::uint64_t>(dp_rank)) + static_cast<std::uint64_t>(step.value_or(-1)));
   pod.seeded_ = true;
   pod.left_ = 1;  // all words are used up: the next draw makes new ones
   pod.next_ = 0;

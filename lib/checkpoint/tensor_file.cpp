@@ -29,7 +29,8 @@ const formats::SafetensorsEntry& TensorFile::at(std::string_view name) const {
 }
 
 // Rows of a stored tensor, without a copy; for a scalar, `num_rows` is ignored.
-at::Tensor TensorFile::view(const formats::SafetensorsEntry& entry, std::int64_t first_row, std::int64_t num_rows) const {
+at::Tensor TensorFile::view(const formats::SafetensorsEntry& entry, std::int64_t first_row,
+                            std::int64_t num_rows) const {
   const std::span<const std::byte> all = file_.bytes(entry);
   std::vector<std::int64_t> shape = entry.shape;
   std::size_t begin = 0;
@@ -68,7 +69,8 @@ void TensorFile::read_into(std::string_view name, const mesh::TensorSlice& to) c
   to.local.copy_(view(entry, to.row_begin, num_rows));
 }
 
-formats::SafetensorsSpec spec_of(const std::string& name, at::ScalarType dtype, const std::vector<std::int64_t>& shape) {
+formats::SafetensorsSpec spec_of(const std::string& name, at::ScalarType dtype,
+                                 const std::vector<std::int64_t>& shape) {
   const auto stored = dtype_from_torch(dtype);
   if (!stored)
     fail(ErrorKind::kCheckpoint, "checkpoint: tensor \"{}\" has element type {}, which no file holds.", name,

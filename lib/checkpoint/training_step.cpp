@@ -48,7 +48,8 @@ std::optional<std::int64_t> optional_count(const Json& json, std::string_view ke
 
 const Json& require_object(const Json& value, std::string_view key, std::string_view where) {
   if (!value.is_object())
-    fail(ErrorKind::kCheckpoint, "{}: \"{}\" is {} ({}), expected an object.", where, key, value.dump(), json_kind(value));
+    fail(ErrorKind::kCheckpoint, "{}: \"{}\" is {} ({}), expected an object.", where, key, value.dump(),
+         json_kind(value));
   return value;
 }
 
@@ -86,7 +87,8 @@ TrainingStep training_step_from_json(const Json& json, std::string_view where) {
     const Json* value = find(json, key);
     if (value == nullptr || out.mixed_precision) continue;
     if (*value != "no" && *value != "bf16" && *value != "fp16")
-      fail(ErrorKind::kCheckpoint, "{}: \"{}\" is {}, expected \"no\", \"bf16\" or \"fp16\".", where, key, value->dump());
+      fail(ErrorKind::kCheckpoint, "{}: \"{}\" is {}, expected \"no\", \"bf16\" or \"fp16\".", where, key,
+           value->dump());
     out.mixed_precision = value->get<std::string>();
   }
   if (const Json* degrees = find(json, "parallelism")) {

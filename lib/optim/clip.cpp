@@ -8,6 +8,7 @@
 #include <limits>
 #include <span>
 
+#include "lerobot/comm/collectives.hpp"
 #include "lerobot/core/error.hpp"
 #include "lerobot/optim/exact_sum.hpp"
 
@@ -86,13 +87,13 @@ at::Device device_of(const std::vector<NamedGradient>& gradients) {
   return at::kCPU;
 }
 
-void all_reduce(at::Tensor values, c10d::ReduceOp op, at::Device device, const comm::ProcessGroupPtr& group) {
-  std::vector<at::Tensor> sent{values.to(device)};
-  group->allreduce(sent, c10d::AllreduceOptions{op})->wait();
-  values.copy_(sent.front());
+void all_reduce(const at::Tensor& values, c10d::ReduceOp op, at::Device device, c10d::ProcessGroup& group) {
+  const at::Tensor sent = values.to(device);
+  comm::all_reduce(group, sent, op);
+  if (!sent.is_same(values)) values.copy_(sent);
 }
 
-void reduce(LocalSums& sums, at::Device device, const comm::ProcessGroupPtr& group) {
+void reduce(LocalSums& sums, at::Device device, c10d::ProcessGroup& group) {
   const auto& words = sums.squares.words();
   at::Tensor values = at::empty({static_cast<std::int64_t>(words.size()) + 2}, at::kLong);
   auto* data = values.mutable_data_ptr<std::int64_t>();
@@ -116,7 +117,7 @@ GradNorm global_grad_norm(const std::vector<NamedGradient>& gradients, const com
   const at::NoGradGuard no_grad;
   const bool alone = !shard_group || shard_group->getSize() == 1;
   LocalSums sums = sum_local(gradients, alone || shard_group->getRank() == 0);
-  if (!alone) reduce(sums, device_of(gradients), shard_group);
+  if (!alone) reduce(sums, device_of(gradients), *shard_group);
   if (sums.num_nan > 0 || sums.num_bad > 0)
     return {sums.num_nan > 0 ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity(),
             false, gradients.at(static_cast<std::size_t>(sums.first_bad)).name};

@@ -45,7 +45,7 @@ inline constexpr std::string_view kOptimizerShardsDir = "optimizer_0";
 
 /// What `--config_path` of a resume stands for.
 struct ResumePaths {
-  std::filesystem::path checkpoint;        ///< the step folder, links such as `last` followed
+  std::filesystem::path checkpoint;  ///< the step folder, links such as `last` followed
   std::filesystem::path pretrained_model;
   std::filesystem::path train_config;
 };

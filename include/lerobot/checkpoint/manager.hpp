@@ -11,13 +11,13 @@ namespace lerobot::checkpoint {
 
 /// The ranks of a run, as checkpoints see them.
 struct Ranks {
-  comm::ProcessGroupPtr world;  ///< none: one process
-  comm::ProcessGroupPtr shard;  ///< ranks that hold the rows of one model; none: the run is not sharded
+  comm::ProcessGroupPtr world = {};  ///< none: one process
+  comm::ProcessGroupPtr shard = {};  ///< ranks that hold the rows of one model; none: the run is not sharded
   int replica_rank = 0;         ///< which copy of the model this rank's shard group holds; 0 is gathered and saved
 };
 
 struct ManagerOptions {
-  std::filesystem::path directory;  ///< <output_dir>/checkpoints
+  std::filesystem::path directory = {};  ///< <output_dir>/checkpoints
   CheckpointFormat format = CheckpointFormat::kSafetensors;
   int keep_last = 0;          ///< keep this many newest checkpoints; 0: all
   double timeout_s = 3600.0;  ///< how long ranks wait for the one that writes

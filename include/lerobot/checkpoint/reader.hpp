@@ -28,7 +28,8 @@ class ModelReader {
  public:
   /// `model_file`: "model.safetensors", or "adapter_model.safetensors".
   /// Throws: Error{kCheckpoint} naming the folder when it holds neither this file nor shards.
-  explicit ModelReader(const std::filesystem::path& pretrained_model, std::string_view model_file = "model.safetensors");
+  explicit ModelReader(const std::filesystem::path& pretrained_model,
+                       std::string_view model_file = "model.safetensors");
   ~ModelReader();
 
   /// Fills every tensor whose name is stored with its rows; the dtype of the destination stays.

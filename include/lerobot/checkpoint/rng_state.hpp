@@ -41,8 +41,8 @@ void write_rng_state(const std::filesystem::path& path, const RngState& state);
 /// The states of one rank's torch generators, or of all ranks stacked along dim 0 ([5056] or [num_ranks, 5056]).
 struct TorchRngStates {
   at::Tensor cpu;
-  at::Tensor cuda;               ///< undefined without CUDA
-  at::Tensor window_start_cpu;   ///< at the start of the present accumulation window; undefined outside one
+  at::Tensor cuda;              ///< undefined without CUDA
+  at::Tensor window_start_cpu;  ///< at the start of the present accumulation window; undefined outside one
   at::Tensor window_start_cuda;
 };
 

@@ -34,12 +34,12 @@ struct Progress {
 /// Content of training_step.json. Fields that older files do not have are none.
 struct TrainingStep {
   std::int64_t step = 0;  ///< loop steps done: micro-batches per rank, not updates
-  std::optional<std::int64_t> dp_world_size;
-  std::optional<std::int64_t> batch_size;
-  std::optional<std::int64_t> grad_accum_steps;
-  std::optional<std::string> mixed_precision;
-  std::optional<Parallelism> parallelism;
-  std::optional<Progress> progress;
+  std::optional<std::int64_t> dp_world_size = {};
+  std::optional<std::int64_t> batch_size = {};
+  std::optional<std::int64_t> grad_accum_steps = {};
+  std::optional<std::string> mixed_precision = {};
+  std::optional<Parallelism> parallelism = {};
+  std::optional<Progress> progress = {};
 };
 
 /// The file's JSON, keys in the order of LeRobot (Python); `progress` comes last, and LeRobot (Python) ignores it.
