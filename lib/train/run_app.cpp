@@ -19,6 +19,7 @@ namespace {
 /// What this program does of what is documented. A feature's flag is refused until its line says true.
 config::BuiltFeatures built_features() {
   config::BuiltFeatures built;
+  built.sharding = true;
   return built;
 }
 

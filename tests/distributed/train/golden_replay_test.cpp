@@ -85,6 +85,7 @@ void replay(const std::string& name, const fs::path& from, std::int64_t updates_
   const test::TemporaryFolder folder;
   const std::string shared = comm::broadcast_text(*world, folder.path().string());
   std::vector<std::string> arguments = golden.arguments;
+  arguments.push_back("--dataset.root=" + (test::test_data() / "datasets/pusht_mini_state").string());
   arguments.push_back("--output_dir=" + shared + "/run");
   const auto registry = policies::built_in_policies();
   config::Environment environment = config::process_environment();
