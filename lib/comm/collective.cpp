@@ -8,26 +8,38 @@ namespace lerobot::comm {
 std::string operation_name(c10d::OpType op) {
   using c10d::OpType;
   switch (op) {
-    case OpType::BROADCAST: return "broadcast";
+    case OpType::BROADCAST:
+      return "broadcast";
     case OpType::ALLREDUCE:
-    case OpType::ALLREDUCE_COALESCED: return "all-reduce";
-    case OpType::REDUCE: return "reduce";
+    case OpType::ALLREDUCE_COALESCED:
+      return "all-reduce";
+    case OpType::REDUCE:
+      return "reduce";
     case OpType::ALLGATHER:
     case OpType::_ALLGATHER_BASE:
     case OpType::ALLGATHER_COALESCED:
-    case OpType::ALLGATHER_INTO_TENSOR_COALESCED: return "all-gather";
-    case OpType::GATHER: return "gather";
-    case OpType::SCATTER: return "scatter";
+    case OpType::ALLGATHER_INTO_TENSOR_COALESCED:
+      return "all-gather";
+    case OpType::GATHER:
+      return "gather";
+    case OpType::SCATTER:
+      return "scatter";
     case OpType::REDUCE_SCATTER:
     case OpType::_REDUCE_SCATTER_BASE:
-    case OpType::REDUCE_SCATTER_TENSOR_COALESCED: return "reduce-scatter";
+    case OpType::REDUCE_SCATTER_TENSOR_COALESCED:
+      return "reduce-scatter";
     case OpType::ALLTOALL_BASE:
-    case OpType::ALLTOALL: return "all-to-all";
-    case OpType::SEND: return "send";
+    case OpType::ALLTOALL:
+      return "all-to-all";
+    case OpType::SEND:
+      return "send";
     case OpType::RECV:
-    case OpType::RECVANYSOURCE: return "receive";
-    case OpType::BARRIER: return "barrier";
-    default: return c10d::opTypeToString(op);
+    case OpType::RECVANYSOURCE:
+      return "receive";
+    case OpType::BARRIER:
+      return "barrier";
+    default:
+      return c10d::opTypeToString(op);
   }
 }
 

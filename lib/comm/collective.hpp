@@ -37,12 +37,12 @@ struct Collective {
   Pattern pattern = Pattern::kExchange;
   c10::ScalarType dtype = c10::ScalarType::Byte;
   ReduceSpec reduce;
-  int peer = 0;                                         ///< root, destination or source
-  int tag = 0;                                          ///< of send and receive
-  Span operand;                                         ///< in-place tensor, or the result of a reduction
-  std::vector<Span> sends;                              ///< one per rank
-  std::vector<Span> receives;                           ///< one per rank
-  std::vector<at::Tensor> inputs, outputs;              ///< kept alive until the end
+  int peer = 0;                             ///< root, destination or source
+  int tag = 0;                              ///< of send and receive
+  Span operand;                             ///< in-place tensor, or the result of a reduction
+  std::vector<Span> sends;                  ///< one per rank
+  std::vector<Span> receives;               ///< one per rank
+  std::vector<at::Tensor> inputs, outputs;  ///< kept alive until the end
   std::chrono::milliseconds timeout{c10d::kUnsetTimeout};
   bool is_async = true;  ///< false: the caller waits at once
 

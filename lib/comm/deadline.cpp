@@ -72,7 +72,8 @@ void Engine::expire(const MpiWork& work, double waited_s) {
   }
   const std::int64_t step = step_;
   const std::string line = fmt::format(
-      "rank {}: {} on group \"{}\" waited {:.1f} s at step {} for rank {}, which did not arrive (sequence number {}, {} "
+      "rank {}: {} on group \"{}\" waited {:.1f} s at step {} for rank {}, which did not arrive (sequence number {}, "
+      "{} "
       "bytes). The job ends with code {}; see what that rank did last, or raise --timeout_s.",
       self, work.collective_.describe(), c.name, waited_s, step < 0 ? "none" : std::to_string(step),
       missing.empty() ? "(any)" : fmt::format("{}", fmt::join(missing, ", ")), work.sequence_,

@@ -59,7 +59,9 @@ bool MpiWork::wait(std::chrono::milliseconds /*timeout*/) {
   return true;
 }
 
-void Engine::FreeAligned::operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{kScratchAlignment}); }
+void Engine::FreeAligned::operator()(std::byte* p) const {
+  ::operator delete[](p, std::align_val_t{kScratchAlignment});
+}
 
 Engine::Engine(CommOptions options) : options_(std::move(options)) {
   MPI_Comm handle = MPI_COMM_NULL;

@@ -37,6 +37,7 @@ class MpiWork final : public TrackedWork {
   MpiWork(Engine& engine, const Communicator& communicator, Collective collective, std::uint64_t sequence);
 
   bool wait(std::chrono::milliseconds timeout) override;
+  void synchronize() override { wait(kNoTimeout); }
 
  private:
   friend class Engine;

@@ -35,17 +35,22 @@ class Planner {
 
   std::vector<Stage> plan() {
     switch (c_.pattern) {
-      case Pattern::kExchange: return {exchange()};
-      case Pattern::kReduceScatter: return {reduce_scatter()};
+      case Pattern::kExchange:
+        return {exchange()};
+      case Pattern::kReduceScatter:
+        return {reduce_scatter()};
       case Pattern::kAllReduce:
         if (c_.operand.nbytes <= kOneHopBytes) return {all_reduce_one_hop()};
         return all_reduce_by_chunks();
-      case Pattern::kReduce: return {reduce_to_root()};
+      case Pattern::kReduce:
+        return {reduce_to_root()};
       case Pattern::kBroadcast:
         if (c_.operand.nbytes <= kOneHopBytes || num_ranks_ == 2) return {broadcast_one_hop()};
         return broadcast_by_chunks();
-      case Pattern::kSend: return {Stage{{}, {{c_.peer, c_.operand}}, {}}};
-      case Pattern::kReceive: return {Stage{{{c_.peer, c_.operand}}, {}, {}}};
+      case Pattern::kSend:
+        return {Stage{{}, {{c_.peer, c_.operand}}, {}}};
+      case Pattern::kReceive:
+        return {Stage{{{c_.peer, c_.operand}}, {}, {}}};
     }
     return {};
   }

@@ -61,29 +61,45 @@ void check_same(OpType op, const Tensor& a, const Tensor& b, std::int64_t factor
 
 void check_count(OpType op, const std::vector<Tensor>& tensors, int num_ranks) {
   if (tensors.size() != static_cast<std::size_t>(num_ranks)) {
-    fail(ErrorKind::kComm, "{}: got {} tensors; expected one for each of {} ranks.", operation_name(op),
-         tensors.size(), num_ranks);
+    fail(ErrorKind::kComm, "{}: got {} tensors; expected one for each of {} ranks.", operation_name(op), tensors.size(),
+         num_ranks);
   }
 }
 
 ReduceSpec reduce_spec(OpType op, const c10d::ReduceOp& reduce_op, int num_ranks) {
   ReduceSpec spec;
   switch (reduce_op.op_) {
-    case c10d::ReduceOp::SUM: break;
-    case c10d::ReduceOp::AVG: spec.divisor = num_ranks; break;
-    case c10d::ReduceOp::PRODUCT: spec.reduction = Reduction::kProduct; break;
-    case c10d::ReduceOp::MIN: spec.reduction = Reduction::kMin; break;
-    case c10d::ReduceOp::MAX: spec.reduction = Reduction::kMax; break;
-    case c10d::ReduceOp::BAND: spec.reduction = Reduction::kBitAnd; break;
-    case c10d::ReduceOp::BOR: spec.reduction = Reduction::kBitOr; break;
-    case c10d::ReduceOp::BXOR: spec.reduction = Reduction::kBitXor; break;
+    case c10d::ReduceOp::SUM:
+      break;
+    case c10d::ReduceOp::AVG:
+      spec.divisor = num_ranks;
+      break;
+    case c10d::ReduceOp::PRODUCT:
+      spec.reduction = Reduction::kProduct;
+      break;
+    case c10d::ReduceOp::MIN:
+      spec.reduction = Reduction::kMin;
+      break;
+    case c10d::ReduceOp::MAX:
+      spec.reduction = Reduction::kMax;
+      break;
+    case c10d::ReduceOp::BAND:
+      spec.reduction = Reduction::kBitAnd;
+      break;
+    case c10d::ReduceOp::BOR:
+      spec.reduction = Reduction::kBitOr;
+      break;
+    case c10d::ReduceOp::BXOR:
+      spec.reduction = Reduction::kBitXor;
+      break;
     case c10d::ReduceOp::PREMUL_SUM: {
       const auto* factor = dynamic_cast<const c10d::PreMulSumSupplement*>(reduce_op.supplement_.get());
       if (factor == nullptr) fail(ErrorKind::kComm, "{}: PREMUL_SUM came without its factor.", operation_name(op));
       spec.factor = factor->tensor_factor.defined() ? factor->tensor_factor.item<double>() : factor->double_factor;
       break;
     }
-    default: fail(ErrorKind::kComm, "{}: reduction {} is unknown.", operation_name(op), static_cast<int>(reduce_op.op_));
+    default:
+      fail(ErrorKind::kComm, "{}: reduction {} is unknown.", operation_name(op), static_cast<int>(reduce_op.op_));
   }
   return spec;
 }
@@ -235,7 +251,8 @@ WorkPtr GroupBackend::gather(std::vector<std::vector<Tensor>>& outputs, std::vec
   c.receives.resize(static_cast<std::size_t>(size_));
   c.sends.at(root) = bytes_of(c.inputs[0]);
   if (rank_ == c.peer) {
-    if (outputs.size() != 1) fail(ErrorKind::kComm, "gather: the root got {} output lists; expected 1.", outputs.size());
+    if (outputs.size() != 1)
+      fail(ErrorKind::kComm, "gather: the root got {} output lists; expected 1.", outputs.size());
     c.outputs = outputs.front();
     check_count(c.op, c.outputs, size_);
     for (const auto& output : c.outputs) {
@@ -357,8 +374,7 @@ WorkPtr GroupBackend::recvAnysource(std::vector<Tensor>& tensors, int tag) {
   Collective c;
   c.peer = -1;
   c.tag = tag;
-  return issue_in_place(OpType::RECVANYSOURCE, Pattern::kReceive, single(OpType::RECVANYSOURCE, tensors),
-                        std::move(c));
+  return issue_in_place(OpType::RECVANYSOURCE, Pattern::kReceive, single(OpType::RECVANYSOURCE, tensors), std::move(c));
 }
 
 WorkPtr GroupBackend::barrier(const c10d::BarrierOptions& options) {

@@ -163,8 +163,8 @@ class Group {
 
   static std::exception_ptr copy(Span from, Span to) {
     if (from.nbytes != to.nbytes) {
-      return std::make_exception_ptr(Error(ErrorKind::kComm, fmt::format("receive: got {} bytes, expected {}.",
-                                                                         from.nbytes, to.nbytes)));
+      return std::make_exception_ptr(
+          Error(ErrorKind::kComm, fmt::format("receive: got {} bytes, expected {}.", from.nbytes, to.nbytes)));
     }
     std::copy_n(from.data, from.nbytes, to.data);
     return nullptr;
@@ -255,8 +255,8 @@ void run_ranks(int num_ranks, const std::function<void(const ProcessGroupPtr&, i
       const std::lock_guard lock(world.mutex);
       if (!first) first = std::current_exception();
       if (!world.failure) {
-        world.failure = std::make_exception_ptr(
-            Error(ErrorKind::kComm, fmt::format("rank {} failed: {}", rank, e.what())));
+        world.failure =
+            std::make_exception_ptr(Error(ErrorKind::kComm, fmt::format("rank {} failed: {}", rank, e.what())));
       }
     }
     {

@@ -68,10 +68,14 @@ void run_together(std::span<Collective* const> all) {
     }
   }
   switch (first.pattern) {
-    case Pattern::kExchange: return exchange(all);
-    case Pattern::kReduceScatter: return reduce_scatter(all);
-    case Pattern::kAllReduce: return reduce_to(all, 0, true);
-    case Pattern::kReduce: return reduce_to(all, static_cast<std::size_t>(first.peer), false);
+    case Pattern::kExchange:
+      return exchange(all);
+    case Pattern::kReduceScatter:
+      return reduce_scatter(all);
+    case Pattern::kAllReduce:
+      return reduce_to(all, 0, true);
+    case Pattern::kReduce:
+      return reduce_to(all, static_cast<std::size_t>(first.peer), false);
     case Pattern::kBroadcast: {
       const Span& root = all[static_cast<std::size_t>(first.peer)]->operand;
       for (auto* c : all) {

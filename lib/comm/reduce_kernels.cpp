@@ -172,19 +172,27 @@ void dispatch(c10::ScalarType dtype, const ReduceSpec& spec, std::span<const std
               std::size_t numel) {
   if (!kIsFloat<T> && (spec.divisor != 1 || spec.factor != 1.0)) no_kernel(dtype, "an average or a scaled sum");
   switch (spec.reduction) {
-    case Reduction::kSum: return TreeReducer<T, Reduction::kSum>(spec, inputs).run(out, numel);
-    case Reduction::kProduct: return TreeReducer<T, Reduction::kProduct>(spec, inputs).run(out, numel);
-    case Reduction::kMin: return TreeReducer<T, Reduction::kMin>(spec, inputs).run(out, numel);
-    case Reduction::kMax: return TreeReducer<T, Reduction::kMax>(spec, inputs).run(out, numel);
-    default: break;
+    case Reduction::kSum:
+      return TreeReducer<T, Reduction::kSum>(spec, inputs).run(out, numel);
+    case Reduction::kProduct:
+      return TreeReducer<T, Reduction::kProduct>(spec, inputs).run(out, numel);
+    case Reduction::kMin:
+      return TreeReducer<T, Reduction::kMin>(spec, inputs).run(out, numel);
+    case Reduction::kMax:
+      return TreeReducer<T, Reduction::kMax>(spec, inputs).run(out, numel);
+    default:
+      break;
   }
   if constexpr (kIsFloat<T>) {
     no_kernel(dtype, "a bitwise reduction");
   } else {
     switch (spec.reduction) {
-      case Reduction::kBitAnd: return TreeReducer<T, Reduction::kBitAnd>(spec, inputs).run(out, numel);
-      case Reduction::kBitOr: return TreeReducer<T, Reduction::kBitOr>(spec, inputs).run(out, numel);
-      default: return TreeReducer<T, Reduction::kBitXor>(spec, inputs).run(out, numel);
+      case Reduction::kBitAnd:
+        return TreeReducer<T, Reduction::kBitAnd>(spec, inputs).run(out, numel);
+      case Reduction::kBitOr:
+        return TreeReducer<T, Reduction::kBitOr>(spec, inputs).run(out, numel);
+      default:
+        return TreeReducer<T, Reduction::kBitXor>(spec, inputs).run(out, numel);
     }
   }
 }
@@ -201,17 +209,28 @@ ReduceSpec for_bool(ReduceSpec spec) {
 void reduce_in_tree_order(c10::ScalarType dtype, const ReduceSpec& spec, std::span<const std::byte* const> inputs,
                           std::byte* out, std::size_t numel) {
   switch (dtype) {
-    case c10::ScalarType::Float: return dispatch<float>(dtype, spec, inputs, out, numel);
-    case c10::ScalarType::Double: return dispatch<double>(dtype, spec, inputs, out, numel);
-    case c10::ScalarType::BFloat16: return dispatch<Bf16>(dtype, spec, inputs, out, numel);
-    case c10::ScalarType::Half: return dispatch<c10::Half>(dtype, spec, inputs, out, numel);
-    case c10::ScalarType::Byte: return dispatch<std::uint8_t>(dtype, spec, inputs, out, numel);
-    case c10::ScalarType::Char: return dispatch<std::int8_t>(dtype, spec, inputs, out, numel);
-    case c10::ScalarType::Short: return dispatch<std::int16_t>(dtype, spec, inputs, out, numel);
-    case c10::ScalarType::Int: return dispatch<std::int32_t>(dtype, spec, inputs, out, numel);
-    case c10::ScalarType::Long: return dispatch<std::int64_t>(dtype, spec, inputs, out, numel);
-    case c10::ScalarType::Bool: return dispatch<std::uint8_t>(dtype, for_bool(spec), inputs, out, numel);
-    default: no_kernel(dtype, "this reduction");
+    case c10::ScalarType::Float:
+      return dispatch<float>(dtype, spec, inputs, out, numel);
+    case c10::ScalarType::Double:
+      return dispatch<double>(dtype, spec, inputs, out, numel);
+    case c10::ScalarType::BFloat16:
+      return dispatch<Bf16>(dtype, spec, inputs, out, numel);
+    case c10::ScalarType::Half:
+      return dispatch<c10::Half>(dtype, spec, inputs, out, numel);
+    case c10::ScalarType::Byte:
+      return dispatch<std::uint8_t>(dtype, spec, inputs, out, numel);
+    case c10::ScalarType::Char:
+      return dispatch<std::int8_t>(dtype, spec, inputs, out, numel);
+    case c10::ScalarType::Short:
+      return dispatch<std::int16_t>(dtype, spec, inputs, out, numel);
+    case c10::ScalarType::Int:
+      return dispatch<std::int32_t>(dtype, spec, inputs, out, numel);
+    case c10::ScalarType::Long:
+      return dispatch<std::int64_t>(dtype, spec, inputs, out, numel);
+    case c10::ScalarType::Bool:
+      return dispatch<std::uint8_t>(dtype, for_bool(spec), inputs, out, numel);
+    default:
+      no_kernel(dtype, "this reduction");
   }
 }
 

@@ -11,12 +11,6 @@ c10::intrusive_ptr<c10::ivalue::Future> TrackedWork::getFuture() {
   return future_;
 }
 
-bool TrackedWork::wait(std::chrono::milliseconds /*timeout*/) {
-  done_.wait(false, std::memory_order_acquire);
-  if (const auto failure = exception()) std::rethrow_exception(failure);
-  return true;
-}
-
 void TrackedWork::complete(const std::exception_ptr& failure, int source) {
   source_ = source;
   finish(failure);
@@ -26,7 +20,6 @@ void TrackedWork::complete(const std::exception_ptr& failure, int source) {
     done_.store(true, std::memory_order_release);
     future = future_;
   }
-  done_.notify_all();
   // Outside the lock: callbacks of the future run here and may look at this work.
   if (future) settle(future);
 }

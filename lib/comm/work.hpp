@@ -18,9 +18,6 @@ class TrackedWork : public c10d::Work {
       : Work(rank, op), outputs_(std::move(outputs)), sequence_(sequence) {}
 
   bool isCompleted() override { return done_.load(std::memory_order_acquire); }
-  /// Sleeps until it is complete, and rethrows its error. (`Work::wait` would call `synchronize` under its own lock.)
-  bool wait(std::chrono::milliseconds timeout) override;
-  void synchronize() override { wait(kNoTimeout); }
   std::vector<at::Tensor> result() override { return outputs_; }
   int sourceRank() const override { return source_; }
   std::uint64_t getSequencenumber() const override { return sequence_; }

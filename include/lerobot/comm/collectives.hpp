@@ -18,8 +18,7 @@ using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 // Throws: Error{kComm} when tensors do not fit together, or when ranks disagree about their sizes.
 
 /// Replaces `tensor` by the reduction over all ranks.
-void all_reduce(c10d::ProcessGroup& group, const at::Tensor& tensor,
-                const c10d::ReduceOp& op = c10d::ReduceOp::SUM);
+void all_reduce(c10d::ProcessGroup& group, const at::Tensor& tensor, const c10d::ReduceOp& op = c10d::ReduceOp::SUM);
 [[nodiscard]] WorkPtr start_all_reduce(c10d::ProcessGroup& group, const at::Tensor& tensor,
                                        const c10d::ReduceOp& op = c10d::ReduceOp::SUM);
 
@@ -30,8 +29,7 @@ void all_gather(c10d::ProcessGroup& group, const at::Tensor& output, const at::T
 /// Fills `output` with this rank's part of the reduction of `input`, which has num_ranks times its elements.
 void reduce_scatter(c10d::ProcessGroup& group, const at::Tensor& output, const at::Tensor& input,
                     const c10d::ReduceOp& op = c10d::ReduceOp::SUM);
-[[nodiscard]] WorkPtr start_reduce_scatter(c10d::ProcessGroup& group, const at::Tensor& output,
-                                           const at::Tensor& input,
+[[nodiscard]] WorkPtr start_reduce_scatter(c10d::ProcessGroup& group, const at::Tensor& output, const at::Tensor& input,
                                            const c10d::ReduceOp& op = c10d::ReduceOp::SUM);
 
 /// Replaces `tensor` by the one of rank `root`.

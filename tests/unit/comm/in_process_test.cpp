@@ -11,7 +11,7 @@ using comm::ProcessGroupPtr;
 using comm::run_ranks;
 
 void on_each_size(void (*cases)(const ProcessGroupPtr&)) {
-  for (const int n : {1, 2, 3, 4, 5, 7, 8}) {
+  for (const int n : {1, 2, 3, 4, 7}) {
     run_ranks(n, [&](const ProcessGroupPtr& group, int rank) {
       testing::check(group->getRank() == rank && group->getSize() == n, "rank {} of {}", rank, n);
       cases(group);
@@ -76,8 +76,8 @@ TEST_CASE("run_ranks: ranks that disagree on the operation or its size are told 
       comm::all_reduce(*group, x);
     }
   };
-  CHECK_THROWS_WITH(run_ranks(2, other_operation), Catch::Contains("rank 0 calls broadcast") &&
-                                                       Catch::Contains("rank 1 calls all-reduce"));
+  CHECK_THROWS_WITH(run_ranks(2, other_operation),
+                    Catch::Contains("rank 0 calls broadcast") && Catch::Contains("rank 1 calls all-reduce"));
   const auto other_size = [](const ProcessGroupPtr& group, int rank) {
     auto x = torch::ones({4 + rank});
     comm::all_reduce(*group, x);
