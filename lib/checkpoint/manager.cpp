@@ -102,7 +102,13 @@ fs::path CheckpointManager::save(const CheckpointContents& contents) {
   });
 
   FirstFailure failure;
-  write_model_file(staging / kPretrainedModelDir / contents.model_file, contents.model, ranks_, is_main(), failure);
+  write_gathered_file(staging / kPretrainedModelDir / contents.model_file, contents.model, ranks_, is_main(), failure,
+                      {{"format", "pt"}});
+  for (const auto& optimizer : contents.optimizers) {
+    const fs::path where = staging / kTrainingStateDir / optimizer.name;
+    if (is_main()) failure.run([&] { make_directories(where); });
+    write_gathered_file(where / kOptimizerStateFile, optimizer.state, ranks_, is_main(), failure);
+  }
   const TorchRngStates rank_rng = gather_torch_rng(contents.rank_rng, ranks_.world);
   const bool finite = everywhere(ranks_.world, all_finite(contents.model));
 
@@ -126,11 +132,8 @@ fs::path CheckpointManager::save(const CheckpointContents& contents) {
 
 void CheckpointManager::write_state(const fs::path& directory, const CheckpointContents& contents) const {
   for (const auto& [name, state, groups] : contents.optimizers) {
+    (void)state;  // written already, gathered
     const fs::path where = name.empty() ? directory : directory / name;
-    make_directories(where);
-    NamedTensors tensors;
-    for (const auto& [entry, slice] : state) tensors.emplace_back(entry, slice.local);
-    write_tensor_file(where / kOptimizerStateFile, tensors);
     write_json(where / kOptimizerGroupsFile, groups);
   }
   write_json(directory / kTrainingStepFile, to_json(contents.training_step));

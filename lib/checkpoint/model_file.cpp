@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "checkpoint/tensor_file.hpp"
+#include "lerobot/comm/agree.hpp"
 #include "lerobot/comm/collectives.hpp"
 
 namespace lerobot::checkpoint {
@@ -43,6 +44,23 @@ Unique without_aliases(const mesh::StateDict& model) {
   return out;
 }
 
+/// Takes over what rank 0 stores: a rank whose rows are none can't see which tensors are one.
+void agree_on_names(Unique& unique, const mesh::StateDict& state, c10d::ProcessGroup& group) {
+  std::string names;
+  for (const auto& [name, slice] : unique.stored) names += name + '\n';
+  names = comm::broadcast_text(group, names);
+  if (group.getRank() == 0) return;
+  unique.stored.clear();
+  std::size_t begin = 0;
+  for (const auto& [name, slice] : state) {
+    const std::size_t end = names.find('\n', begin);
+    if (end == std::string::npos) break;
+    if (names.compare(begin, end - begin, name) != 0) continue;
+    unique.stored.emplace_back(name, slice);
+    begin = end + 1;
+  }
+}
+
 /// The whole tensor on every rank of the group. Ranks send equal parts, so the last ones pad theirs.
 at::Tensor gather_rows(const mesh::TensorSlice& slice, c10d::ProcessGroup& group) {
   const at::Tensor rows = slice.local.detach().contiguous();
@@ -62,18 +80,18 @@ at::Tensor gather_rows(const mesh::TensorSlice& slice, c10d::ProcessGroup& group
 
 }  // namespace
 
-void write_model_file(const std::filesystem::path& path, const mesh::StateDict& model, const Ranks& ranks, bool is_main,
-                      FirstFailure& failure) {
+void write_gathered_file(const std::filesystem::path& path, const mesh::StateDict& state, const Ranks& ranks, bool is_main,
+                         FirstFailure& failure, formats::SafetensorsMetadata metadata) {
   if (ranks.replica_rank != 0) return;
   if (!is_main && !ranks.shard) return;
-  const Unique unique = without_aliases(model);
+  Unique unique = without_aliases(state);
+  if (ranks.shard) agree_on_names(unique, state, *ranks.shard);
   std::optional<formats::SafetensorsWriter> writer;
   if (is_main)
     failure.run([&] {
       std::vector<formats::SafetensorsSpec> specs;
       for (const auto& [name, slice] : unique.stored)
         specs.push_back(spec_of(name, slice.local.scalar_type(), slice.global_shape));
-      formats::SafetensorsMetadata metadata{{"format", "pt"}};
       metadata.insert(metadata.end(), unique.aliases.begin(), unique.aliases.end());
       writer.emplace(path, std::move(specs), metadata);
     });

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "lerobot/core/error.hpp"
+#include "lerobot/nn/fused_node.hpp"
 #include "nn/compute_type.hpp"
+#include "nn/cpu_parts.hpp"
 #include "nn/dropout_key.hpp"
-#include "nn/masked_softmax.hpp"
-#include "nn/node.hpp"
 #include "nn/parallel.hpp"
 
 // B batch, Q queries, K keys, D embed_dim, H heads, E = D / H.
@@ -21,9 +21,11 @@ using torch::autograd::variable_list;
 
 /// The shape of one call, and the way its core is computed.
 struct Plan {
-  std::int64_t batch, query_batch, queries, keys, dim, heads;
-  at::ScalarType type;
+  std::int64_t batch = 0, query_batch = 0, queries = 0, keys = 0, dim = 0, heads = 1;
+  at::ScalarType type = at::kFloat;
   cpu::DropoutMask mask;
+  bool has_x_pos = false, has_memory_pos = false;
+  bool query_is_key = false;  ///< self-attention: x is the memory, with the same positions
   /// Rows [0, 3 D) of the input projection in up to three groups, one per distinct input: group g has parts
   /// [group_begin[g], group_begin[g + 1]) of q, k, v.
   std::array<std::int64_t, 4> group_begin{};
@@ -169,124 +171,145 @@ void core_backward(const Plan& plan, const Parts& parts, const at::Tensor& key_m
   heads_of(plan, grads[2], plan.batch).copy_(gv);
 }
 
+/// The distinct inputs of the projection, one per group, as matrices [rows, D] of the computing type.
+using Sources = std::array<at::Tensor, 3>;
+
 struct AttentionNode final : FusedNode {
   Plan plan;
   Core core;
-  std::array<at::Tensor, 3> projected;
+  Sources sources, projected;
 
   std::string name() const override { return "LerobotAttention"; }
   void release_variables() override {
     FusedNode::release_variables();
     core = {};
+    sources = {};
     projected = {};
   }
 
-  // Inputs: query, key, value, in_weight, in_bias, out_weight, out_bias. Saved: the first four, out_weight, the mask.
+  // Inputs: x, memory, x_pos, memory_pos, in_weight, in_bias, out_weight, out_bias. Saved: in_weight, out_weight, mask.
   variable_list backward(const at::Tensor& grad_output) override {
     if (!core.context.defined()) TORCH_CHECK(false, torch::autograd::ERR_BACKWARD_TWICE);
     const at::Tensor grad = grad_output.to(plan.type).reshape({plan.batch * plan.queries, plan.dim});
-    variable_list result(7);
+    variable_list result(8);
     at::Tensor grad_context = grad;
     if (plan.has_out_proj) {
-      if (task_should_compute_output(5)) result[5] = at::mm(grad.t(), core.context);
-      if (task_should_compute_output(6)) result[6] = at::sum(grad, 0);
-      grad_context = at::mm(grad, saved(4).to(plan.type));
+      if (task_should_compute_output(6)) result[6] = at::mm(grad.t(), core.context);
+      if (task_should_compute_output(7)) result[7] = column_sums(grad);
+      grad_context = at::mm(grad, saved(1).to(plan.type));
     }
     const auto options = at::TensorOptions(plan.type);
-    std::array<at::Tensor, 3> grad_groups;
+    Sources grad_groups;
     for (std::size_t g = 0; g < plan.num_groups; ++g) {
       const std::int64_t rows = plan.batch * (plan.group_begin[g] == 0 ? plan.queries : plan.keys);
       grad_groups[g] = at::empty({rows, (plan.group_begin[g + 1] - plan.group_begin[g]) * plan.dim}, options);
     }
-    core_backward(plan, parts_of(plan, projected), saved(5), core, grad_context.contiguous(),
+    core_backward(plan, parts_of(plan, projected), saved(2), core, grad_context.contiguous(),
                   parts_of(plan, grad_groups));
     // A query that holds for the whole batch gets the sum over it; it never shares a group with the keys then.
     if (plan.query_batch != plan.batch)
       grad_groups[0] = grad_groups[0].view({plan.batch, plan.queries, plan.dim}).sum(0);
 
-    const at::Tensor weight = saved(3).to(plan.type);
-    const bool wants_weight = task_should_compute_output(3), wants_bias = task_should_compute_output(4);
-    if (wants_weight) result[3] = at::empty(weight.sizes(), options);
-    if (wants_bias) result[4] = at::empty({3 * plan.dim}, options);
+    const at::Tensor weight = saved(0).to(plan.type);
+    const bool wants_weight = task_should_compute_output(4), wants_bias = task_should_compute_output(5);
+    if (wants_weight) result[4] = at::empty(weight.sizes(), options);
+    if (wants_bias) result[5] = at::empty({3 * plan.dim}, options);
     for (std::size_t g = 0; g < plan.num_groups; ++g) {
-      const auto part = static_cast<std::size_t>(plan.group_begin[g]);
       const std::int64_t row = plan.group_begin[g] * plan.dim, rows = grad_groups[g].size(1);
-      const at::Tensor input = saved(part);
       if (wants_weight) {
-        at::Tensor slice = result[3].narrow(0, row, rows);
-        at::mm_out(slice, grad_groups[g].t(), input.to(plan.type).reshape({-1, plan.dim}));
-      }
-      if (wants_bias) {
         at::Tensor slice = result[4].narrow(0, row, rows);
-        at::sum_out(slice, grad_groups[g], 0);
+        at::mm_out(slice, grad_groups[g].t(), sources[g]);
       }
-      if (task_should_compute_output(part))
-        result[part] = at::mm(grad_groups[g], weight.narrow(0, row, rows)).view(input.sizes());
+      if (wants_bias) column_sums_into(grad_groups[g], result[5].narrow(0, row, rows));
+      add_input_gradient(g, grad_groups[g], weight.narrow(0, row, rows), result);
     }
     return result;
+  }
+
+ private:
+  /// The part of group `g` in the gradients of x, memory and their positions. Self-attention has all of it in x.
+  void add_input_gradient(std::size_t g, const at::Tensor& grad, const at::Tensor& weight, variable_list& result) {
+    const bool is_query = g == 0;
+    const std::size_t target = is_query || plan.query_is_key ? 0 : 1;
+    const bool has_pos = is_query ? plan.has_x_pos : plan.has_memory_pos && plan.group_begin[g] == 1;
+    const bool wants_pos = has_pos && task_should_compute_output(target + 2);
+    const bool wants_input = task_should_compute_output(target);
+    if (!wants_pos && !wants_input) return;
+    const std::vector<std::int64_t> shape{is_query ? plan.query_batch : plan.batch, is_query ? plan.queries : plan.keys,
+                                          plan.dim};
+    at::Tensor& sum = result[target];
+    if (sum.defined()) {
+      sum.view({-1, plan.dim}).addmm_(grad, weight);
+      return;  // only the value follows another group on the same input, and it has no position
+    }
+    at::Tensor part = at::mm(grad, weight).view(shape);
+    if (wants_pos) result[target + 2] = part.sum(0);
+    if (wants_input) sum = std::move(part);
   }
 };
 
 Plan plan_of(const AttentionTensors& t, const AttentionSettings& settings) {
-  Plan plan{.batch = t.key.size(0),
-            .query_batch = t.query.size(0),
-            .queries = t.query.size(1),
-            .keys = t.key.size(1),
-            .dim = t.key.size(2),
-            .heads = settings.num_heads,
-            .type = compute_type(t.query),
-            .mask = {}};
+  Plan plan;
+  plan.batch = t.memory.size(0);
+  plan.query_batch = t.x.size(0);
+  plan.queries = t.x.size(1);
+  plan.keys = t.memory.size(1);
+  plan.dim = t.memory.size(2);
+  plan.heads = settings.num_heads;
+  plan.type = compute_type(t.x);
   if (plan.query_batch != plan.batch && plan.query_batch != 1)
-    fail(ErrorKind::kInternal, "attention: the query has batch {}, the key {}; expected the same or 1.",
-         plan.query_batch, plan.batch);
-  const bool query_is_key = t.query.is_same(t.key), key_is_value = t.key.is_same(t.value);
-  std::size_t g = 0;
-  plan.group_begin[g++] = 0;
-  if (!query_is_key) plan.group_begin[g++] = 1;
-  if (!key_is_value) plan.group_begin[g++] = 2;
-  plan.num_groups = g;
-  plan.group_begin[g] = 3;
+    fail(ErrorKind::kInternal, "attention: x has batch {}, the memory {}; expected the same or 1.", plan.query_batch,
+         plan.batch);
+  plan.has_x_pos = t.x_pos.defined();
+  plan.has_memory_pos = t.memory_pos.defined();
+  plan.query_is_key = t.x.is_same(t.memory) && t.x_pos.is_same(t.memory_pos);
+  plan.group_begin[plan.num_groups++] = 0;
+  if (!plan.query_is_key) plan.group_begin[plan.num_groups++] = 1;
+  if (plan.has_memory_pos) plan.group_begin[plan.num_groups++] = 2;
+  plan.group_begin[plan.num_groups] = 3;
   plan.has_mask = t.key_padding_mask.defined();
   plan.has_out_proj = t.out_weight.defined();
+  plan.mask = draw_mask(settings.dropout);
   return plan;
 }
 
 }  // namespace
 
-bool attention_node_applies(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
-  return has_fused_cpu(query) && compute_type(key) == compute_type(query) && compute_type(value) == compute_type(query);
+bool attention_node_applies(const at::Tensor& x, const at::Tensor& memory) {
+  return has_fused_cpu(x) && has_fused_cpu(memory) && compute_type(x) == compute_type(memory);
 }
 
 at::Tensor attention_node(const AttentionTensors& t, const AttentionSettings& settings) {
-  Plan plan = plan_of(t, settings);
-  plan.mask = draw_mask(settings.dropout);
-  const std::array<at::Tensor, 3> inputs{t.query, t.key, t.value};
-  std::array<at::Tensor, 3> projected;
+  const Plan plan = plan_of(t, settings);
+  Sources sources, projected;
   Core core;
-  at::Tensor output;
+  at::Tensor output, key_mask;
   {
     const BelowAutograd guard;
+    if (plan.has_mask) key_mask = t.key_padding_mask.contiguous();
     const at::Tensor weight = t.in_weight.to(plan.type), bias = t.in_bias.to(plan.type);
     for (std::size_t g = 0; g < plan.num_groups; ++g) {
-      const std::int64_t row = plan.group_begin[g] * plan.dim;
+      const std::int64_t first = plan.group_begin[g], row = first * plan.dim;
       const std::int64_t rows = plan.group_begin[g + 1] * plan.dim - row;
-      const at::Tensor& input = inputs[static_cast<std::size_t>(plan.group_begin[g])];
-      projected[g] = at::addmm(bias.narrow(0, row, rows), input.to(plan.type).reshape({-1, plan.dim}),
-                               weight.narrow(0, row, rows).t());
+      at::Tensor source = first == 0 ? t.x : t.memory;
+      if (first == 0 && plan.has_x_pos) source = source + t.x_pos;
+      if (first == 1 && plan.has_memory_pos) source = source + t.memory_pos;
+      sources[g] = source.to(plan.type).reshape({-1, plan.dim});
+      projected[g] = at::addmm(bias.narrow(0, row, rows), sources[g], weight.narrow(0, row, rows).t());
     }
-    core = core_forward(plan, parts_of(plan, projected), t.key_padding_mask);
+    core = core_forward(plan, parts_of(plan, projected), key_mask);
     output = plan.has_out_proj ? at::addmm(t.out_bias.to(plan.type), core.context, t.out_weight.to(plan.type).t())
                                : core.context.alias();
     output = output.view({plan.batch, plan.queries, plan.dim});
   }
-  if (needs_node(t.query, t.key, t.value, t.in_weight, t.in_bias, t.out_weight, t.out_bias)) {
-    auto node =
-        attach_node<AttentionNode>(output, t.query, t.key, t.value, t.in_weight, t.in_bias, t.out_weight, t.out_bias);
+  if (needs_node(t.x, t.memory, t.x_pos, t.memory_pos, t.in_weight, t.in_bias, t.out_weight, t.out_bias)) {
+    auto node = attach_node<AttentionNode>(output, t.x, t.memory, t.x_pos, t.memory_pos, t.in_weight, t.in_bias,
+                                           t.out_weight, t.out_bias);
     node->plan = plan;
     node->core = std::move(core);
+    node->sources = std::move(sources);
     node->projected = std::move(projected);
-    for (const at::Tensor& tensor : {t.query, t.key, t.value, t.in_weight, t.out_weight, t.key_padding_mask})
-      node->save(tensor);
+    for (const at::Tensor& tensor : {t.in_weight, t.out_weight, key_mask}) node->save(tensor);
   }
   return output;
 }

@@ -126,6 +126,26 @@ template <typename T>
   for (std::int64_t i = 0; i < n; ++i) store(grad + i, load(out + i) > 0.0F ? load(grad + i) * scale : 0.0F);
 }
 
+[[gnu::always_inline]] inline void column_sums_body(std::int64_t num_rows, std::int64_t num_columns,
+                                                    std::int64_t row_stride, const float* __restrict data,
+                                                    float* __restrict out) {
+  constexpr std::int64_t kBlockRows = 64, kBlockColumns = 512;
+  alignas(64) float block[kBlockColumns];
+  for (std::int64_t first = 0; first < num_columns; first += kBlockColumns) {
+    const std::int64_t width = num_columns - first < kBlockColumns ? num_columns - first : kBlockColumns;
+    for (std::int64_t j = 0; j < width; ++j) out[first + j] = 0.0F;
+    for (std::int64_t begin = 0; begin < num_rows; begin += kBlockRows) {
+      const std::int64_t end = num_rows - begin < kBlockRows ? num_rows : begin + kBlockRows;
+      for (std::int64_t j = 0; j < width; ++j) block[j] = 0.0F;
+      for (std::int64_t i = begin; i < end; ++i) {
+        const float* row = data + i * row_stride + first;
+        for (std::int64_t j = 0; j < width; ++j) block[j] += row[j];
+      }
+      for (std::int64_t j = 0; j < width; ++j) out[first + j] += block[j];
+    }
+  }
+}
+
 /// e^x for x <= 0, relative error below 2e-7; 0 far below. Written without branches or calls, so that loops vectorise.
 [[gnu::always_inline]] inline float exp_of_nonpositive(float x) {
   x = x < -87.0F ? -87.0F : x;
@@ -266,6 +286,11 @@ template void relu_dropout<float>(const DropoutMask&, std::int64_t, std::int64_t
 template void relu_dropout<Bf16>(const DropoutMask&, std::int64_t, std::int64_t, Bf16*);
 template void relu_dropout_backward<float>(float, std::int64_t, const float*, float*);
 template void relu_dropout_backward<Bf16>(float, std::int64_t, const Bf16*, Bf16*);
+
+void column_sums(std::int64_t num_rows, std::int64_t num_columns, std::int64_t row_stride, const float* data,
+                 float* out) {
+  run<column_sums_body>(num_rows, num_columns, row_stride, data, out);
+}
 
 void short_attention(const AttentionHead& head, Rows q, Rows k, Rows v, float* weights, Rows out) {
   run<short_attention_body>(&head, q, k, v, weights, out);

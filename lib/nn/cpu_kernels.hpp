@@ -29,6 +29,10 @@ void relu_dropout(const DropoutMask& mask, std::int64_t begin, std::int64_t n, T
 template <typename T>
 void relu_dropout_backward(float scale, std::int64_t n, const T* out, T* grad);
 
+/// out[j] = sum over i of data[i * row_stride + j], in blocks of rows so that rounding grows with their number's root.
+void column_sums(std::int64_t num_rows, std::int64_t num_columns, std::int64_t row_stride, const float* data,
+                 float* out);
+
 /// Rows of one head: row i starts at data + i * row_stride.
 struct Rows {
   float* data = nullptr;

@@ -10,15 +10,13 @@
 #include <cmath>
 #include <mutex>
 
+#include "lerobot/nn/fused_node.hpp"
+#include "nn/cpu_parts.hpp"
 #include "nn/dropout_key.hpp"
-#include "nn/masked_softmax.hpp"
-#include "nn/node.hpp"
 #include "nn/parallel.hpp"
 
 namespace lerobot::nn {
 namespace {
-
-constexpr std::int64_t kGrain = 1 << 16;
 
 bool has_kernel(const at::Tensor& x) {
   return x.is_cpu() && x.layout() == at::kStrided &&

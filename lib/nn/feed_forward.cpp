@@ -4,18 +4,16 @@
 
 #include "lerobot/core/error.hpp"
 #include "lerobot/nn/dropout.hpp"
+#include "lerobot/nn/fused_node.hpp"
 #include "nn/compute_type.hpp"
+#include "nn/cpu_parts.hpp"
 #include "nn/dropout_key.hpp"
-#include "nn/masked_softmax.hpp"
-#include "nn/node.hpp"
 #include "nn/parallel.hpp"
 
 namespace lerobot::nn {
 namespace {
 
 using torch::autograd::variable_list;
-
-constexpr std::int64_t kGrain = 1 << 16;
 
 /// relu and dropout of a contiguous tensor, in place.
 void relu_dropout_(const cpu::DropoutMask& mask, at::Tensor& x) {
@@ -62,11 +60,11 @@ struct FeedForwardNode final : FusedNode {
     const at::Tensor grad = grad_output.to(type).reshape({hidden.size(0), -1});
     variable_list result(5);
     if (task_should_compute_output(3)) result[3] = at::mm(grad.t(), hidden);
-    if (task_should_compute_output(4)) result[4] = at::sum(grad, 0);
+    if (task_should_compute_output(4)) result[4] = column_sums(grad);
     at::Tensor grad_hidden = at::mm(grad, saved(2).to(type));
     relu_dropout_backward_(scale, hidden, grad_hidden);
     if (task_should_compute_output(1)) result[1] = at::mm(grad_hidden.t(), x.to(type).reshape({hidden.size(0), -1}));
-    if (task_should_compute_output(2)) result[2] = at::sum(grad_hidden, 0);
+    if (task_should_compute_output(2)) result[2] = column_sums(grad_hidden);
     if (task_should_compute_output(0)) result[0] = at::mm(grad_hidden, saved(1).to(type)).view(x.sizes());
     return result;
   }

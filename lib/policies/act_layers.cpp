@@ -31,8 +31,8 @@ at::Tensor ACTEncoderLayerImpl::forward(const at::Tensor& x_BSD, const at::Tenso
   const double p = is_training() ? dropout_ : 0.0;
   const auto first = [&](const at::Tensor& tokens) { return num_tokens ? tokens.narrow(1, 0, *num_tokens) : tokens; };
   const at::Tensor value = pre_norm_ ? norm1_(x_BSD) : x_BSD;
-  const at::Tensor key = value + pos_SD;
-  const at::Tensor attended = self_attn_(first(key), key, value, padding_BS);
+  const at::Tensor first_pos = num_tokens ? pos_SD.narrow(0, 0, *num_tokens) : pos_SD;
+  const at::Tensor attended = self_attn_(first(value), value, first_pos, pos_SD, padding_BS);
   if (pre_norm_) {
     const at::Tensor x = nn::add_dropout(first(x_BSD), attended, p);
     return nn::add_dropout(x, nn::feed_forward(norm2_(x), linear1_, linear2_, activation_, p), p);
@@ -69,29 +69,25 @@ ACTDecoderLayerImpl::ACTDecoderLayerImpl(const ACTConfig& config)
 }
 
 at::Tensor ACTDecoderLayerImpl::forward(const std::optional<at::Tensor>& x_BCD, const at::Tensor& memory_BSD,
-                                        const at::Tensor& memory_with_pos_BSD, const at::Tensor& pos_CD) {
+                                        const at::Tensor& memory_pos_SD, const at::Tensor& pos_CD) {
   const double p = is_training() ? dropout_ : 0.0;
   const bool one_row = !x_BCD && p == 0.0;  // the self-attention gives the same row [1, 1, D] everywhere
   const std::int64_t batch = memory_BSD.size(0), chunk = pos_CD.size(0), dim = pos_CD.size(1);
 
   at::Tensor x = x_BCD ? *x_BCD : at::zeros({one_row ? 1 : batch, one_row ? 1 : chunk, dim}, memory_BSD.options());
   const at::Tensor value = pre_norm_ ? norm1_(x) : x;
-  at::Tensor attended;
-  if (one_row) {
-    attended = self_attn_->forward_of_one_value(value);
-  } else {
-    const at::Tensor key = value + pos_CD;
-    attended = self_attn_(key, key, value, std::nullopt);
-  }
-  // With one row, x [1, 1, D] becomes [1, C, D] when the positions are added, and [B, C, D] behind the cross-attention.
+  at::Tensor attended =
+      one_row ? self_attn_->forward_of_one_value(value) : self_attn_(value, value, pos_CD, pos_CD, std::nullopt);
+  // One row stands for all tokens and samples: a query [1, C, D], which the cross-attention turns into [B, C, D].
+  const auto tokens = [&](const at::Tensor& rows) { return one_row ? rows.expand({1, chunk, dim}) : rows; };
   if (pre_norm_) {
     x = nn::add_dropout(x, attended, p);
-    attended = multihead_attn_(norm2_(x) + pos_CD, memory_with_pos_BSD, memory_BSD, std::nullopt);
+    attended = multihead_attn_(tokens(norm2_(x)), memory_BSD, pos_CD, memory_pos_SD, std::nullopt);
     x = nn::add_dropout(x, attended, p);
     return nn::add_dropout(x, nn::feed_forward(norm3_(x), linear1_, linear2_, activation_, p), p);
   }
   x = nn::add_dropout_norm(x, attended, p, norm1_);
-  attended = multihead_attn_(x + pos_CD, memory_with_pos_BSD, memory_BSD, std::nullopt);
+  attended = multihead_attn_(tokens(x), memory_BSD, pos_CD, memory_pos_SD, std::nullopt);
   x = nn::add_dropout_norm(x, attended, p, norm2_);
   return nn::add_dropout_norm(x, nn::feed_forward(x, linear1_, linear2_, activation_, p), p, norm3_);
 }
@@ -105,9 +101,8 @@ ACTDecoderImpl::ACTDecoderImpl(const ACTConfig& config) {
 
 at::Tensor ACTDecoderImpl::forward(const at::Tensor& memory_BSD, const at::Tensor& memory_pos_SD,
                                    const at::Tensor& pos_CD) {
-  const at::Tensor memory_with_pos_BSD = memory_BSD + memory_pos_SD;
   std::optional<at::Tensor> x;
-  for (ACTDecoderLayer& layer : layers_) x = layer(x, memory_BSD, memory_with_pos_BSD, pos_CD);
+  for (ACTDecoderLayer& layer : layers_) x = layer(x, memory_BSD, memory_pos_SD, pos_CD);
   if (!x) x = at::zeros({memory_BSD.size(0), pos_CD.size(0), pos_CD.size(1)}, memory_BSD.options());
   return norm_(*x);
 }

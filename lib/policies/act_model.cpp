@@ -3,7 +3,9 @@
 #include <torch/nn/init.h>
 
 #include "lerobot/core/error.hpp"
+#include "lerobot/nn/linear.hpp"
 #include "lerobot/nn/sinusoid.hpp"
+#include "policies/act_loss.hpp"
 
 namespace lerobot::policies {
 namespace {
@@ -67,19 +69,18 @@ void ACTImpl::reset_parameters() {
   xavier(decoder_->parameters());
 }
 
-std::pair<at::Tensor, at::Tensor> ACTImpl::encode_actions(const processors::Batch& batch) {
+at::Tensor ACTImpl::encode_actions(const processors::Batch& batch) {
   const at::Tensor& action_BCA = input(batch, "action");
   const at::Tensor& padding_BC = input(batch, "action_is_pad");
   const std::int64_t batch_size = action_BCA.size(0), dim = config_.dim_model;
-  const at::Tensor cls_B1D = vae_encoder_cls_embed_->weight.unsqueeze(0).expand({batch_size, 1, dim});
-  std::vector<at::Tensor> tokens{cls_B1D.to(action_BCA.scalar_type())};
-  if (has_state_) tokens.push_back(vae_encoder_robot_state_input_proj_(input(batch, "observation.state")).unsqueeze(1));
-  tokens.push_back(vae_encoder_action_input_proj_(action_BCA));
+  std::vector<at::Tensor> tokens{vae_encoder_cls_embed_->weight.unsqueeze(0).expand({batch_size, 1, dim})};
+  if (has_state_)
+    tokens.push_back(nn::linear(input(batch, "observation.state").unsqueeze(1), vae_encoder_robot_state_input_proj_));
+  tokens.push_back(nn::linear(action_BCA, vae_encoder_action_input_proj_));
   const std::int64_t unpadded = has_state_ ? 2 : 1;
   const at::Tensor padding_BS = at::constant_pad_nd(padding_BC, {unpadded, 0}, 0);
   const at::Tensor encoded_B1D = vae_encoder_(at::cat(tokens, 1), vae_encoder_pos_enc_[0], padding_BS, 1);
-  const at::Tensor latent_B2Z = vae_encoder_latent_output_proj_(encoded_B1D.squeeze(1));
-  return {latent_B2Z.narrow(1, 0, config_.latent_dim), latent_B2Z.narrow(1, config_.latent_dim, config_.latent_dim)};
+  return nn::linear(encoded_B1D.squeeze(1), vae_encoder_latent_output_proj_);
 }
 
 at::Tensor ACTImpl::image_positions(std::int64_t height, std::int64_t width, const at::TensorOptions& options) {
@@ -97,18 +98,20 @@ ACTOutput ACTImpl::forward(const processors::Batch& batch) {
       fail(ErrorKind::kDataset,
            "act: the batch has no \"action\", which the variational encoder needs in training mode. Give actions, or "
            "call eval() first.");
-    std::tie(output.mu_BZ, output.log_sigma_x2_BZ) = encode_actions(batch);
-    const at::Tensor noise = noise_ ? noise_(output.mu_BZ.sizes(), output.mu_BZ.options())
-                                    : at::randn(output.mu_BZ.sizes(), output.mu_BZ.options());
-    latent_BZ = output.mu_BZ + (output.log_sigma_x2_BZ / 2).exp() * noise;
+    output.latent_B2Z = encode_actions(batch);
+    const std::vector<std::int64_t> shape{output.latent_B2Z.size(0), config_.latent_dim};
+    const at::TensorOptions options = output.latent_B2Z.options();
+    latent_BZ = sample_latent(output.latent_B2Z, noise_ ? noise_(shape, options) : at::randn(shape, options));
   } else {
     const at::Tensor& any = input(batch, has_env_ ? config_.env_feature()->name : config_.image_features()[0]->name);
     latent_BZ = at::zeros({any.size(0), config_.latent_dim}, any.options().dtype(at::kFloat));
   }
 
-  std::vector<at::Tensor> tokens{encoder_latent_input_proj_(latent_BZ).unsqueeze(1)};
-  if (has_state_) tokens.push_back(encoder_robot_state_input_proj_(input(batch, "observation.state")).unsqueeze(1));
-  if (has_env_) tokens.push_back(encoder_env_state_input_proj_(input(batch, config_.env_feature()->name)).unsqueeze(1));
+  std::vector<at::Tensor> tokens{nn::linear(latent_BZ.unsqueeze(1), encoder_latent_input_proj_)};
+  if (has_state_)
+    tokens.push_back(nn::linear(input(batch, "observation.state").unsqueeze(1), encoder_robot_state_input_proj_));
+  if (has_env_)
+    tokens.push_back(nn::linear(input(batch, config_.env_feature()->name).unsqueeze(1), encoder_env_state_input_proj_));
   std::vector<at::Tensor> positions{encoder_1d_feature_pos_embed_->weight};
   for (const processors::PolicyFeature* image : config_.image_features()) {
     const at::Tensor map_BDHW = encoder_img_feat_input_proj_(backbone_(input(batch, image->name)));
@@ -118,7 +121,7 @@ ACTOutput ACTImpl::forward(const processors::Batch& batch) {
   }
   const at::Tensor pos_SD = positions.size() == 1 ? positions[0] : at::cat(positions, 0);
   const at::Tensor memory_BSD = encoder_(at::cat(tokens, 1), pos_SD, std::nullopt, std::nullopt);
-  output.actions_BCA = action_head_(decoder_(memory_BSD, pos_SD, decoder_pos_embed_->weight));
+  output.actions_BCA = nn::linear(decoder_(memory_BSD, pos_SD, decoder_pos_embed_->weight), action_head_);
   return output;
 }
 

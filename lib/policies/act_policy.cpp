@@ -1,6 +1,7 @@
 #include "lerobot/policies/act_policy.hpp"
 
 #include "lerobot/core/error.hpp"
+#include "policies/act_loss.hpp"
 
 // B batch, C chunk, A action, Z latent.
 namespace lerobot::policies {
@@ -22,16 +23,14 @@ PolicyOutput ACTPolicyImpl::forward(const Batch& batch) {
   const at::Tensor valid_BC1 = padding->second.logical_not().unsqueeze(-1);
   const double num_actions = static_cast<double>(action->second.size(2));
   const at::Tensor weight = (valid_BC1.sum() * num_actions).clamp_min(1.0).to(at::kFloat);
-  const at::Tensor error_BCA = (action->second - predicted.actions_BCA).abs();
   PolicyOutput output;
   output.weight = weight;
-  output.loss = (error_BCA * valid_BC1).sum() / weight;
+  output.loss = masked_l1(action->second, predicted.actions_BCA, valid_BC1, weight);
   output.outputs.emplace_back("l1_loss", output.loss.detach());
-  if (predicted.mu_BZ.defined()) {
-    const at::Tensor &mu = predicted.mu_BZ, &log_sigma_x2 = predicted.log_sigma_x2_BZ;
-    const at::Tensor kld = (-0.5 * (1 + log_sigma_x2 - mu.pow(2) - log_sigma_x2.exp())).sum(-1).mean();
+  if (predicted.latent_B2Z.defined()) {
+    const at::Tensor kld = kl_divergence(predicted.latent_B2Z);
     output.outputs.emplace_back("kld_loss", kld.detach());
-    output.loss = output.loss + kld * config_.kl_weight;
+    output.loss = at::add(output.loss, kld, config_.kl_weight);
   }
   return output;
 }

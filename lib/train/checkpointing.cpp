@@ -64,7 +64,7 @@ std::unique_ptr<checkpoint::CheckpointManager> make_manager(const Run& run, cons
 }
 
 void write_checkpoint(Run& run) {
-  const auto naming = run.config.parallelism.sharded() ? optim::StateNaming::kFqn : optim::StateNaming::kIndex;
+  constexpr auto naming = optim::StateNaming::kIndex;  // gathered, so that any layout can go on from it
   checkpoint::CheckpointContents contents;
   contents.total_steps = run.config.steps;
   contents.training_step = training_step(run);

@@ -19,6 +19,7 @@ namespace {
 /// What this program does of what is documented. A feature's flag is refused until its line says true.
 config::BuiltFeatures built_features() {
   config::BuiltFeatures built;
+  built.sharding = true;
   return built;
 }
 
@@ -45,6 +46,19 @@ void say_error(const std::string& message, int rank = 0) {
   std::fwrite(line.data(), 1, line.size(), stderr);
   std::fflush(stderr);
 }
+
+/// Takes LibTorch's warnings: the advice of c10d to switch find_unused_parameters off would stand in every log, since
+/// true is LeRobot's default; the others pass, from rank 0 alone.
+class QuietWarnings final : public c10::WarningHandler {
+ public:
+  explicit QuietWarnings(int rank) : logger_(rank) {}
+  void process(const c10::Warning& warning) override {
+    if (warning.msg().find("find_unused_parameters=True was specified") == std::string::npos) logger_.warning("{}", warning.msg());
+  }
+
+ private:
+  log::Logger logger_;
+};
 
 bool asks_for_help(int argc, char** argv) {
   for (int i = 1; i < argc; ++i)
@@ -94,6 +108,8 @@ int run_app(int argc, char** argv, const policies::Registry& registry) {
     }
   }
   comm::MpiEnvironment mpi(argc, argv);
+  QuietWarnings warnings(mpi.rank());
+  const c10::WarningUtils::WarningHandlerGuard guard(&warnings);
   std::string output_dir;
   try {
     const int code = train(argc, argv, registry, mpi, output_dir);

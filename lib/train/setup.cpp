@@ -251,6 +251,11 @@ Run set_up(config::ParsedTrain parsed, Context context, const policies::Registry
 
   std::optional<Resumed> resumed;
   comm::on_every_rank(world, ErrorKind::kInternal, "set-up", [&] {
+    if (run.config.checkpoint_format != config::CheckpointFormat::kSafetensors)
+      fail(ErrorKind::kConfig,
+           "checkpoint_format={}: shard checkpoints are not in this version; use checkpoint_format=safetensors, which gathers "
+           "the weights of a sharded run.",
+           config::text(run.config.checkpoint_format));
     if (run.config.checkpoint_path) resumed = read_resumed(run);
     open_dataset(run);
     fill_features(run);

@@ -25,12 +25,14 @@ class MultiheadAttentionImpl : public torch::nn::Module {
  public:
   explicit MultiheadAttentionImpl(MultiheadAttentionOptions options);
 
-  /// Attention output [B, Q, D]. Passing the same tensor as query, key or value saves projections.
+  /// Attention [B, Q, D] of the queries x + x_pos over the keys memory + memory_pos with the values memory.
   ///
-  /// Shapes: query [B, Q, D] or [1, Q, D], which holds for all of the batch; key and value [B, K, D].
-  /// `key_padding_mask` [B, K]: true marks a key that nobody attends to; at least one key per row is false.
-  at::Tensor forward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                     const std::optional<at::Tensor>& key_padding_mask);
+  /// Self-attention is x = memory (the same tensor) with x_pos = memory_pos; then the sum and its projections are made
+  /// once. Positions may be undefined.
+  /// Shapes: x [B, Q, D], or [1, Q, D], which holds for the whole batch; memory [B, K, D]; x_pos [Q, D], memory_pos
+  /// [K, D]. `key_padding_mask` [B, K]: true marks a key that nobody attends to; at least one key per row is false.
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& memory, const at::Tensor& x_pos,
+                     const at::Tensor& memory_pos, const std::optional<at::Tensor>& key_padding_mask);
 
   /// What forward gives when every value is the same row `value_1D` [1, D] and no weight is dropped: a row [1, D],
   /// since the weights of one query sum to 1. Query and key rows of the projection keep a zero gradient.

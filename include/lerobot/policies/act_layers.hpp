@@ -56,9 +56,9 @@ class ACTDecoderLayerImpl : public torch::nn::Module {
   ///
   /// Zeros all have the same value projection, so without dropout the self-attention of the first layer is one row,
   /// whatever the weights are; it and what depends on it alone are then computed once for all tokens and samples.
-  /// `memory_BSD` is the encoder's output, `memory_with_pos_BSD` the same plus its positions.
+  /// `memory_BSD` is the encoder's output, `memory_pos_SD` its positions.
   at::Tensor forward(const std::optional<at::Tensor>& x_BCD, const at::Tensor& memory_BSD,
-                     const at::Tensor& memory_with_pos_BSD, const at::Tensor& pos_CD);
+                     const at::Tensor& memory_pos_SD, const at::Tensor& pos_CD);
 
  private:
   bool pre_norm_;

@@ -11,15 +11,15 @@
 // B batch, C chunk, A action, S state, E environment state, Z latent, D model width.
 namespace lerobot::policies {
 
-/// What the ACT network gives. `mu` and `log_sigma_x2` [B, Z] are undefined when the latent is zero.
+/// What the ACT network gives. `latent_B2Z` holds the mean and, behind it, the log variance of the latent; it is
+/// undefined when the latent is zero.
 struct ACTOutput {
   at::Tensor actions_BCA;
-  at::Tensor mu_BZ;
-  at::Tensor log_sigma_x2_BZ;
+  at::Tensor latent_B2Z;
 
   template <typename F>
   void visit_tensors(F&& f) {
-    for (at::Tensor* tensor : {&actions_BCA, &mu_BZ, &log_sigma_x2_BZ})
+    for (at::Tensor* tensor : {&actions_BCA, &latent_B2Z})
       if (tensor->defined()) f(*tensor);
   }
 };
@@ -41,7 +41,7 @@ class ACTImpl : public torch::nn::Module {
   [[nodiscard]] nn::ResNetBackbone& backbone() { return backbone_; }
 
  private:
-  std::pair<at::Tensor, at::Tensor> encode_actions(const processors::Batch& batch);
+  at::Tensor encode_actions(const processors::Batch& batch);
   at::Tensor image_positions(std::int64_t height, std::int64_t width, const at::TensorOptions& options);
   void reset_parameters();
 
