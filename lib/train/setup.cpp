@@ -238,8 +238,10 @@ void Run::create_output_dir() const {
   if (problem) fail(ErrorKind::kConfig, "output_dir: cannot create {}: {}.", *config.output_dir, problem.message());
 }
 
-Run set_up(config::ParsedTrain parsed, Context context, const policies::Registry& registry, log::Logger& logger, Seams seams) {
-  Run run(std::move(parsed.config), std::move(context), logger, std::move(seams));
+std::unique_ptr<Run> set_up(config::ParsedTrain parsed, Context context, const policies::Registry& registry, log::Logger& logger,
+                            Seams seams) {
+  auto made = std::make_unique<Run>(std::move(parsed.config), std::move(context), logger, std::move(seams));
+  Run& run = *made;
   c10d::ProcessGroup& world = *run.context.world;
   for (const auto& warning : parsed.warnings) logger.warning("{}", warning);
   for (const auto& change : parsed.overrides) logger.info("{}: {} -> {}", change.name, change.old_value, change.new_value);
@@ -272,7 +274,7 @@ Run set_up(config::ParsedTrain parsed, Context context, const policies::Registry
     if (resumed) resume_state(run, *resumed);
     start_random_stream(run, resumed ? &*resumed : nullptr);
   });
-  return run;
+  return made;
 }
 
 }  // namespace lerobot::train

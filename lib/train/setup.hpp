@@ -32,6 +32,8 @@ struct Position {
 struct Run {
   Run(config::TrainConfig config_, Context context_, log::Logger& logger_, Seams seams_)
       : config(std::move(config_)), context(std::move(context_)), logger(logger_), seams(std::move(seams_)) {}
+  Run(const Run&) = delete;  // the schedule refers to the optimizer: a run stays where it is
+  Run& operator=(const Run&) = delete;
 
   config::TrainConfig config;
   Context context;
@@ -75,7 +77,7 @@ struct Run {
 /// Builds a run from a checked configuration, a resumed one's state included.
 ///
 /// Collective: over `context.world`.
-[[nodiscard]] Run set_up(config::ParsedTrain parsed, Context context, const policies::Registry& registry, log::Logger& logger,
+[[nodiscard]] std::unique_ptr<Run> set_up(config::ParsedTrain parsed, Context context, const policies::Registry& registry, log::Logger& logger,
                          Seams seams);
 
 }  // namespace lerobot::train

@@ -26,11 +26,12 @@ bool is_due(std::int64_t every, std::int64_t step) { return every > 0 && step % 
 
 /// A run that is set up, and where its loop stands.
 struct Trainer::State {
-  Run run;
+  std::unique_ptr<Run> owned;
+  Run& run;
   std::int64_t num_skipped = 0;
   std::optional<MetricsFile> metrics_file;
 
-  explicit State(Run&& set_up) : run(std::move(set_up)) {}
+  explicit State(std::unique_ptr<Run> set_up) : owned(std::move(set_up)), run(*owned) {}
 
   void one_step(MetricsTracker& tracker, bool is_replay);
   std::optional<double> update(std::int64_t step, bool& is_skipped);
