@@ -73,7 +73,7 @@ void set_state(const at::Generator& generator, const at::Tensor& state, const st
          where.string(), c10::toString(state.scalar_type()), state.dim());
   const std::lock_guard lock(mutable_generator(generator).mutex());
   try {
-    mutable_generator(generator).set_state(state.contiguous());
+    mutable_generator(generator).set_state(state.clone());
   } catch (const c10::Error& error) {
     fail(ErrorKind::kCheckpoint, "{}: {} bytes are not the state of a {} generator: {}", where.string(), state.numel(),
          generator.device().str(), error.what_without_backtrace());

@@ -28,7 +28,7 @@ checkpoint::CheckpointFormat format_of(config::CheckpointFormat format) {
 checkpoint::TrainingStep training_step(const Run& run) {
   const config::ParallelismConfig& p = run.config.parallelism;
   const data::Progress& now = run.position.progress;
-  const data::Progress& window = run.position.window_start;
+  const data::Progress& window = run.position.micro_step == 0 ? now : run.position.window_start;
   return {.step = run.position.step,
           .dp_world_size = run.dp_world(),
           .batch_size = run.config.batch_size,

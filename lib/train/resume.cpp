@@ -81,6 +81,7 @@ void resume_position(Run& run, const Resumed& resumed) {
     run.logger.info("The checkpoint lies inside an accumulation window: {} micro-batches are replayed, uncounted", position.num_replays);
   else
     position.window_start = position.progress;
+  position.dealt = position.window_start;
   for (const auto& warning : data::resume_warnings(recorded, current)) run.logger.warning("{}", warning);
   run.logger.info("Resuming data order at epoch {}, sample {}", position.progress.epoch, position.progress.samples_in_epoch);
 }

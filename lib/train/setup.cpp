@@ -222,14 +222,18 @@ policies::Batch Run::prepare(data::Batch raw) {
 }
 
 void Run::begin_window() {
-  position.window_start = position.progress;
+  position.window_start = position.dealt;
   if (config.accelerator.gradient_accumulation.steps > 1) position.window_rng = checkpoint::capture_torch_rng().cpu;
+}
+
+void Run::deal() {
+  const data::BatchPlan plan({.num_frames = sampler_frames, .batch_size = config.batch_size, .dp_world = dp_world()}, position.dealt);
+  position.dealt = plan.progress(1);
 }
 
 void Run::advance() {
   ++position.step;
-  const data::BatchPlan plan({.num_frames = sampler_frames, .batch_size = config.batch_size, .dp_world = dp_world()}, position.progress);
-  position.progress = plan.progress(1);
+  position.progress = position.dealt;
 }
 
 void Run::create_output_dir() const {

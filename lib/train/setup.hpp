@@ -23,6 +23,7 @@ struct Position {
   std::int64_t step = 0;           ///< loop steps done
   std::int64_t micro_step = 0;     ///< micro-batches done in the present accumulation window
   data::Progress progress;         ///< samples dealt after `step`
+  data::Progress dealt;            ///< samples dealt so far; behind `progress` only while a window is replayed
   data::Progress window_start;     ///< samples dealt before the present window
   at::Tensor window_rng;           ///< this rank's generator state before the present window; with accumulation only
   std::int64_t num_replays = 0;    ///< micro-batches of an unfinished window to run again after a resume
@@ -69,6 +70,8 @@ struct Run {
   [[nodiscard]] policies::Batch prepare(data::Batch raw);
   /// Remembers what a checkpoint inside the window that begins now needs.
   void begin_window();
+  /// One more micro-batch was taken from the loader.
+  void deal();
   /// One more loop step is done.
   void advance();
   void create_output_dir() const;

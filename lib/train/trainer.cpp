@@ -72,6 +72,7 @@ void Trainer::State::one_step(MetricsTracker& tracker, bool is_replay) {
 
   data::Batch raw = run.batches->next();
   const double dataloading_s = run.batches->last_wait_s();
+  run.deal();
   StepRecord record;
   if (run.seams.on_step) {
     const at::Tensor index = raw.tensors.at("index").contiguous();
