@@ -7,11 +7,11 @@
 // The last line says: End of training
 #include <torch/torch.h>
 
+#include "lerobot/nn/hooked.hpp"
+#include "lerobot/nn/layers.hpp"
 #include "lerobot/policies/policy.hpp"
 #include "lerobot/policies/registry.hpp"
 #include "lerobot/train/run_app.hpp"
-#include "lerobot/nn/hooked.hpp"
-#include "lerobot/nn/layers.hpp"
 
 namespace {
 
@@ -73,7 +73,10 @@ lerobot::policies::PolicyType mlp_type() {
       .validate = [](const Json&) {},
       .make = [](const Json& config) { return MLPPolicy(config).ptr(); },
       .wrap_modules = {"Linear"},
-      .optimizer_preset = [](const Json& config) { return Json{{"type", "adamw"}, {"lr", config.at("optimizer_lr")}}; },
+      .optimizer_preset =
+          [](const Json& config) {
+            return Json{{"type", "adamw"}, {"lr", config.at("optimizer_lr")}};
+          },
       .scheduler_preset = [](const Json&) { return Json(nullptr); },
       .action_delta_indices =
           [](const Json& config) {

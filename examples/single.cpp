@@ -23,12 +23,20 @@ int main(int argc, char** argv) {
   // A sample holds ten actions; the policy is a small ACT.
   const auto metadata = std::make_shared<data::Metadata>(data::read_metadata(argv[1], logger));
   data::DatasetOptions options;
-  options.delta_timestamps = data::delta_timestamps(metadata->info, {.observation = {}, .action = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}}, .reward = {}});
+  options.delta_timestamps = data::delta_timestamps(
+      metadata->info, {.observation = {}, .action = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}}, .reward = {}});
   const auto dataset = std::make_shared<data::Dataset>(metadata, options, logger);
   const data::PolicyFeatures features = data::policy_features(metadata->info);
-  const Json settings{{"input_features", features.inputs}, {"output_features", features.outputs}, {"chunk_size", 10},
-                      {"n_action_steps", 10}, {"dim_model", 64}, {"n_heads", 4}, {"dim_feedforward", 128},
-                      {"n_encoder_layers", 2}, {"n_vae_encoder_layers", 2}, {"pretrained_backbone_weights", nullptr}};
+  const Json settings{{"input_features", features.inputs},
+                      {"output_features", features.outputs},
+                      {"chunk_size", 10},
+                      {"n_action_steps", 10},
+                      {"dim_model", 64},
+                      {"n_heads", 4},
+                      {"dim_feedforward", 128},
+                      {"n_encoder_layers", 2},
+                      {"n_vae_encoder_layers", 2},
+                      {"pretrained_backbone_weights", nullptr}};
   const policies::ACTConfig config = policies::ACTConfig::from_json(settings);
   policies::ACTPolicy policy(config);
   const processors::Pipeline prepare = processors::make_pre_processor(

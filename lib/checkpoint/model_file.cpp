@@ -80,8 +80,8 @@ at::Tensor gather_rows(const mesh::TensorSlice& slice, c10d::ProcessGroup& group
 
 }  // namespace
 
-void write_gathered_file(const std::filesystem::path& path, const mesh::StateDict& state, const Ranks& ranks, bool is_main,
-                         FirstFailure& failure, formats::SafetensorsMetadata metadata) {
+void write_gathered_file(const std::filesystem::path& path, const mesh::StateDict& state, const Ranks& ranks,
+                         bool is_main, FirstFailure& failure, formats::SafetensorsMetadata metadata) {
   if (ranks.replica_rank != 0) return;
   if (!is_main && !ranks.shard) return;
   Unique unique = without_aliases(state);

@@ -33,8 +33,8 @@ class FirstFailure {
 /// Tensors that share storage are stored once, under the name that sorts first; the others become metadata.
 ///
 /// Collective: over the shard group of replica 0; nothing happens on other replicas. Failures are kept in `failure`.
-void write_gathered_file(const std::filesystem::path& path, const mesh::StateDict& state, const Ranks& ranks, bool is_main,
-                         FirstFailure& failure, formats::SafetensorsMetadata metadata = {});
+void write_gathered_file(const std::filesystem::path& path, const mesh::StateDict& state, const Ranks& ranks,
+                         bool is_main, FirstFailure& failure, formats::SafetensorsMetadata metadata = {});
 
 /// Whether every floating-point element of this rank's tensors is finite.
 [[nodiscard]] bool all_finite(const mesh::StateDict& model);

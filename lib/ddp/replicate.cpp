@@ -32,7 +32,8 @@ class Replica : public nn::Hook, public std::enable_shared_from_this<Replica> {
       : module_(std::move(module)), group_(std::move(group)), options_(options) {
     point_ = dynamic_cast<nn::HookPoint*>(module_.get());
     if (point_ == nullptr)
-      fail(ErrorKind::kConfig, "replicate: module {} has no hook point. Declare its holder with LEROBOT_MODULE.", module_->name());
+      fail(ErrorKind::kConfig, "replicate: module {} has no hook point. Declare its holder with LEROBOT_MODULE.",
+           module_->name());
     torch::NoGradGuard no_grad;
     for (const auto& parameter : module_->parameters()) comm::broadcast(*group_, parameter.detach());
     broadcast_buffers();
@@ -96,7 +97,8 @@ class Replica : public nn::Hook, public std::enable_shared_from_this<Replica> {
     if (named.is_empty()) return;
     std::vector<at::Tensor> parameters = named.values();
     const std::vector<bool> is_sparse(parameters.size(), false);
-    const auto first = static_cast<std::size_t>(options_.first_bucket_bytes), size = static_cast<std::size_t>(options_.bucket_bytes);
+    const auto first = static_cast<std::size_t>(options_.first_bucket_bytes),
+               size = static_cast<std::size_t>(options_.bucket_bytes);
     auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(parameters, {first, size}, is_sparse, {}, {});
     std::reverse(buckets.begin(), buckets.end());  // backward finishes the last layers first
     std::unordered_map<std::size_t, std::string> names;
@@ -107,7 +109,8 @@ class Replica : public nn::Hook, public std::enable_shared_from_this<Replica> {
                                                /*use_python_reducer=*/false, std::vector<std::int64_t>{});
     logger_ = std::make_shared<c10d::Logger>(reducer_);  // the reducer reads it without a check
     reducer_->set_logger(logger_);
-    logger_->set_construction_data_and_log(std::string(point_->class_name()), {}, -1, true, options_.static_graph, false);
+    logger_->set_construction_data_and_log(std::string(point_->class_name()), {}, -1, true, options_.static_graph,
+                                           false);
     if (options_.static_graph) reducer_->set_static_graph();
   }
 

@@ -18,9 +18,12 @@ namespace {
 
 checkpoint::CheckpointFormat format_of(config::CheckpointFormat format) {
   switch (format) {
-    case config::CheckpointFormat::kDcp: return checkpoint::CheckpointFormat::kDcp;
-    case config::CheckpointFormat::kSafetensorsDcp: return checkpoint::CheckpointFormat::kSafetensorsDcp;
-    case config::CheckpointFormat::kSafetensors: break;
+    case config::CheckpointFormat::kDcp:
+      return checkpoint::CheckpointFormat::kDcp;
+    case config::CheckpointFormat::kSafetensorsDcp:
+      return checkpoint::CheckpointFormat::kSafetensorsDcp;
+    case config::CheckpointFormat::kSafetensors:
+      break;
   }
   return checkpoint::CheckpointFormat::kSafetensors;
 }
@@ -57,9 +60,8 @@ std::unique_ptr<checkpoint::CheckpointManager> make_manager(const Run& run, cons
       checkpoint::ManagerOptions{.directory = directory,
                                  .format = format_of(run.config.checkpoint_format),
                                  .keep_last = static_cast<int>(run.config.run.keep_last)},
-      checkpoint::Ranks{.world = run.context.world,
-                        .shard = run.layout->norm_group(),
-                        .replica_rank = run.layout->replica_rank()},
+      checkpoint::Ranks{
+          .world = run.context.world, .shard = run.layout->norm_group(), .replica_rank = run.layout->replica_rank()},
       run.logger);
 }
 

@@ -89,10 +89,14 @@ MetricsTracker::MetricsTracker(Counts counts, std::int64_t start_step, std::int6
                                bool with_cuda)
     : counts_(counts), steps_(start_step), samples_(start_samples) {
   using enum Reduction;
-  meters_ = {{"loss", "loss", ".3f", kMean},           {"grad_norm", "grdn", ".3f", kNone},
-             {"lr", "lr", "0.1e", kNone},              {"dataloading_s", "data_s", ".3f", kMax},
-             {"preprocessing_s", "prep_s", ".3f", kMax}, {"update_s", "updt_s", ".3f", kMax},
-             {"step_s", "step_s", ".3f", kMax},        {"samples_per_s", "smp/s", ".0f", kNone}};
+  meters_ = {{"loss", "loss", ".3f", kMean},
+             {"grad_norm", "grdn", ".3f", kNone},
+             {"lr", "lr", "0.1e", kNone},
+             {"dataloading_s", "data_s", ".3f", kMax},
+             {"preprocessing_s", "prep_s", ".3f", kMax},
+             {"update_s", "updt_s", ".3f", kMax},
+             {"step_s", "step_s", ".3f", kMax},
+             {"samples_per_s", "smp/s", ".0f", kNone}};
   if (with_cuda) meters_.emplace_back("gpu_mem_gb", "mem_gb", ".2f", kMax);
   if (with_scale) meters_.emplace_back("grad_scale", "scale", ".0f", kNone);
   num_standard_ = meters_.size();
@@ -160,8 +164,9 @@ double MetricsTracker::epochs() const {
 }
 
 std::string MetricsTracker::line() const {
-  std::string text = fmt::format("step:{} smpl:{} ep:{} epch:{:.2f}", format_big_number(static_cast<double>(steps_)),
-                                 format_big_number(static_cast<double>(samples_)), format_big_number(episodes()), epochs());
+  std::string text =
+      fmt::format("step:{} smpl:{} ep:{} epch:{:.2f}", format_big_number(static_cast<double>(steps_)),
+                  format_big_number(static_cast<double>(samples_)), format_big_number(episodes()), epochs());
   for (const auto& meter : meters_) text += " " + meter.text();
   return text;
 }

@@ -13,8 +13,8 @@ bool may_update(const optim::GradNorm& norm, config::OnNonfinite policy, std::in
          "learning rate, or pass --on_nonfinite=skip to leave such updates out.",
          step, norm.first_bad, norm.norm);
   ++num_skipped;
-  logger.warning("step {}: update skipped, the gradient of \"{}\" is not finite ({} skipped so far)", step, norm.first_bad,
-                 num_skipped);
+  logger.warning("step {}: update skipped, the gradient of \"{}\" is not finite ({} skipped so far)", step,
+                 norm.first_bad, num_skipped);
   return false;
 }
 

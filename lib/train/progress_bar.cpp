@@ -34,8 +34,10 @@ std::string ProgressBar::text(std::int64_t step, std::int64_t first_step, std::i
   const int filled = static_cast<int>(share * kWidth);
   const double rate = elapsed_s > 0 ? static_cast<double>(step - first_step) / elapsed_s : 0.0;
   const std::string left = rate > 0 ? clock_text(static_cast<double>(total - step) / rate) : "?";
-  return fmt::format("Training {:3.0f}% |{}{}| {}/{} [{}<{}, {:.1f} step/s]", share * 100, std::string(static_cast<std::size_t>(filled), '#'),
-                     std::string(static_cast<std::size_t>(kWidth - filled), ' '), step, total, clock_text(elapsed_s), left, rate);
+  return fmt::format("Training {:3.0f}% |{}{}| {}/{} [{}<{}, {:.1f} step/s]", share * 100,
+                     std::string(static_cast<std::size_t>(filled), '#'),
+                     std::string(static_cast<std::size_t>(kWidth - filled), ' '), step, total, clock_text(elapsed_s),
+                     left, rate);
 }
 
 void ProgressBar::update(std::int64_t step) {
@@ -44,7 +46,8 @@ void ProgressBar::update(std::int64_t step) {
   if (now - last_ < std::chrono::milliseconds(100) && step != total_) return;
   last_ = now;
   drawn_ = true;
-  std::fprintf(stderr, "\r\033[K%s", text(step, first_, total_, std::chrono::duration<double>(now - start_).count()).c_str());
+  std::fprintf(stderr, "\r\033[K%s",
+               text(step, first_, total_, std::chrono::duration<double>(now - start_).count()).c_str());
   std::fflush(stderr);
 }
 

@@ -21,13 +21,15 @@ std::string feature_table(const Json& inputs, const Json& outputs) {
   std::string table = "| | name | type | shape |\n|---|---|---|---|\n";
   for (const auto& [role, features] : {std::pair{"input", &inputs}, std::pair{"output", &outputs}})
     for (const auto& [name, feature] : features->items())
-      table += fmt::format("| {} | `{}` | {} | {} |\n", role, name, feature.at("type").get<std::string>(), shape_text(feature.at("shape")));
+      table += fmt::format("| {} | `{}` | {} | {} |\n", role, name, feature.at("type").get<std::string>(),
+                           shape_text(feature.at("shape")));
   return table;
 }
 
 std::string describe(const std::string& type) {
   if (type == "act")
-    return "Action Chunking with Transformers: from the robot's present state and pictures, a transformer predicts a whole "
+    return "Action Chunking with Transformers: from the robot's present state and pictures, a transformer predicts a "
+           "whole "
            "chunk of coming actions at once; a variational encoder absorbs the variety of the demonstrations.";
   return fmt::format("A policy of type `{}`.", type);
 }
@@ -52,18 +54,22 @@ std::string model_card(const Run& run) {
   const std::string license = text_of("license", "apache-2.0");
   const data::DatasetInfo& info = run.train_set->metadata().info;
 
-  std::string card = fmt::format("---\nlibrary_name: lerobot\npipeline_tag: robotics\nlicense: {}\nmodel_name: {}\ndatasets: {}\ntags:\n",
-                                 license, type, run.config.dataset.repo_id);
+  std::string card = fmt::format(
+      "---\nlibrary_name: lerobot\npipeline_tag: robotics\nlicense: {}\nmodel_name: {}\ndatasets: {}\ntags:\n", license,
+      type, run.config.dataset.repo_id);
   for (const auto& tag : tags) card += "- " + tag + "\n";
   card += fmt::format("---\n\n# Model Card for {}\n\n{}\n\n- License: {}\n", type, describe(type), license);
   if (!info.robot_type.empty()) card += fmt::format("- Robot: {}\n", info.robot_type);
   if (!run.camera_keys.empty()) card += fmt::format("- Cameras: {}\n", cameras(run.camera_keys));
-  card += fmt::format("\n## Features\n\n{}\n## Dataset\n\n- Repository: {}\n- Episodes: {}\n- Frames: {}\n- Frames per second: {}\n",
-                      feature_table(policy.at("input_features"), policy.at("output_features")), run.config.dataset.repo_id,
-                      run.train_episodes, run.train_frames, info.fps);
+  card += fmt::format(
+      "\n## Features\n\n{}\n## Dataset\n\n- Repository: {}\n- Episodes: {}\n- Frames: {}\n- Frames per second: {}\n",
+      feature_table(policy.at("input_features"), policy.at("output_features")), run.config.dataset.repo_id,
+      run.train_episodes, run.train_frames, info.fps);
   for (const auto& task : run.train_set->metadata().tasks) card += fmt::format("- Task: {}\n", task);
-  card += fmt::format("\n## Training\n\n| setting | value |\n|---|---|\n| steps | {} |\n| batch size | {} |\n| optimizer | {} |\n| learning rate | {} |\n",
-                      run.config.steps, run.config.batch_size, config::text(run.config.optimizer->kind), run.config.optimizer->lr);
+  card += fmt::format(
+      "\n## Training\n\n| setting | value |\n|---|---|\n| steps | {} |\n| batch size | {} |\n| optimizer | {} |\n| "
+      "learning rate | {} |\n",
+      run.config.steps, run.config.batch_size, config::text(run.config.optimizer->kind), run.config.optimizer->lr);
   if (run.config.seed) card += fmt::format("| seed | {} |\n", *run.config.seed);
   return card;
 }
@@ -87,7 +93,9 @@ void stage_for_hub(const Run& run, const fs::path& pretrained_model) {
     fail(ErrorKind::kConfig, "publish: cannot stage {}: {}.", target.string(), error.what());
   }
   run.logger.info("Model staged for {} at {}", repo, target.string());
-  run.logger.warning("nothing was uploaded: this version publishes to a local folder only; any hub client can upload {}", target.string());
+  run.logger.warning(
+      "nothing was uploaded: this version publishes to a local folder only; any hub client can upload {}",
+      target.string());
 }
 
 }  // namespace lerobot::train

@@ -48,7 +48,8 @@ Resumed read_resumed(Run& run) {
   resumed.step = resumed.state->training_step();
   const auto differing = checkpoint::differing_settings(resumed.step, settings_now(run));
   if (!differing.empty())
-    run.logger.warning("settings differ from the checkpoint {}: {}", *run.config.checkpoint_path, fmt::join(differing, ", "));
+    run.logger.warning("settings differ from the checkpoint {}: {}", *run.config.checkpoint_path,
+                       fmt::join(differing, ", "));
   resumed.same_ranks = resumed.step.dp_world_size.value_or(run.dp_world()) == run.dp_world() &&
                        resumed.step.batch_size.value_or(run.config.batch_size) == run.config.batch_size;
   return resumed;
@@ -60,7 +61,8 @@ void resume_position(Run& run, const Resumed& resumed) {
   const data::BatchLayout recorded{.num_frames = run.sampler_frames,
                                    .batch_size = saved.batch_size.value_or(run.config.batch_size),
                                    .dp_world = saved.dp_world_size.value_or(run.dp_world())};
-  const data::BatchLayout current{.num_frames = run.sampler_frames, .batch_size = run.config.batch_size, .dp_world = run.dp_world()};
+  const data::BatchLayout current{
+      .num_frames = run.sampler_frames, .batch_size = run.config.batch_size, .dp_world = run.dp_world()};
   position.step = saved.step;
   if (saved.progress) {
     const checkpoint::Progress& p = *saved.progress;
@@ -78,12 +80,14 @@ void resume_position(Run& run, const Resumed& resumed) {
     position.window_start = position.progress;
   }
   if (position.num_replays > 0)
-    run.logger.info("The checkpoint lies inside an accumulation window: {} micro-batches are replayed, uncounted", position.num_replays);
+    run.logger.info("The checkpoint lies inside an accumulation window: {} micro-batches are replayed, uncounted",
+                    position.num_replays);
   else
     position.window_start = position.progress;
   position.dealt = position.window_start;
   for (const auto& warning : data::resume_warnings(recorded, current)) run.logger.warning("{}", warning);
-  run.logger.info("Resuming data order at epoch {}, sample {}", position.progress.epoch, position.progress.samples_in_epoch);
+  run.logger.info("Resuming data order at epoch {}, sample {}", position.progress.epoch,
+                  position.progress.samples_in_epoch);
 }
 
 void resume_state(Run& run, const Resumed& resumed) {

@@ -35,7 +35,8 @@ void write_outcome(const std::string& output_dir, int code, const std::string& m
   if (output_dir.empty() || !std::filesystem::is_directory(output_dir)) return;
   const Json outcome{{"exit_code", code}, {"message", message}};
   try {
-    formats::write_file_atomically(std::filesystem::path(output_dir) / "exit.json", formats::dump_python(outcome, 4, false));
+    formats::write_file_atomically(std::filesystem::path(output_dir) / "exit.json",
+                                   formats::dump_python(outcome, 4, false));
   } catch (const Error&) {  // the run's own outcome stands; a full disk must not hide it
   }
 }
@@ -53,7 +54,8 @@ class QuietWarnings final : public c10::WarningHandler {
  public:
   explicit QuietWarnings(int rank) : logger_(rank) {}
   void process(const c10::Warning& warning) override {
-    if (warning.msg().find("find_unused_parameters=True was specified") == std::string::npos) logger_.warning("{}", warning.msg());
+    if (warning.msg().find("find_unused_parameters=True was specified") == std::string::npos)
+      logger_.warning("{}", warning.msg());
   }
 
  private:
@@ -77,7 +79,8 @@ config::Environment environment_of(comm::MpiEnvironment& mpi, c10d::ProcessGroup
   return environment;
 }
 
-int train(int argc, char** argv, const policies::Registry& registry, comm::MpiEnvironment& mpi, std::string& output_dir) {
+int train(int argc, char** argv, const policies::Registry& registry, comm::MpiEnvironment& mpi,
+          std::string& output_dir) {
   // The time-out is known only after parsing; parsing itself is agreed on in the default one.
   const comm::ProcessGroupPtr world = mpi.world();
   log::Logger logger(mpi.rank());
@@ -86,7 +89,8 @@ int train(int argc, char** argv, const policies::Registry& registry, comm::MpiEn
   comm::on_every_rank(*world, ErrorKind::kConfig, "configuration",
                       [&] { parsed = config::parse_train(argc, argv, registry, environment); });
   const std::string folder = *parsed.config.output_dir;
-  Trainer trainer(std::move(parsed), {.world = world, .local_rank = mpi.local_rank(), .local_size = mpi.local_size()}, registry, logger);
+  Trainer trainer(std::move(parsed), {.world = world, .local_rank = mpi.local_rank(), .local_size = mpi.local_size()},
+                  registry, logger);
   output_dir = folder;
   trainer.run();
   return 0;
@@ -125,6 +129,10 @@ int run_app(int argc, char** argv, const policies::Registry& registry) {
     say_error(error.what(), mpi.rank());
     write_outcome(output_dir, exit_code(error.kind()), error.what());
     mpi.abort(exit_code(error.kind()));
+  } catch (const c10::Error& error) {  // LibTorch's own: its first line, without addresses of frames
+    say_error(error.what_without_backtrace(), mpi.rank());
+    write_outcome(output_dir, 1, error.what_without_backtrace());
+    mpi.abort(1);
   } catch (const std::exception& error) {
     say_error(error.what(), mpi.rank());
     write_outcome(output_dir, 1, error.what());

@@ -28,7 +28,8 @@ data::DeltaIndices delta_indices(const policies::PolicyType& type, const Json& s
 
 std::shared_ptr<const data::ImageTransforms> image_transforms(const config::ImageTransformsConfig& config) {
   if (!config.enable) return nullptr;
-  data::ImageTransformsConfig built{.enable = true, .max_num_transforms = config.max_num_transforms, .random_order = config.random_order, .tfs = {}};
+  data::ImageTransformsConfig built{
+      .enable = true, .max_num_transforms = config.max_num_transforms, .random_order = config.random_order, .tfs = {}};
   for (const auto& tf : config.tfs) built.tfs.push_back({tf.name, tf.weight, tf.type, tf.kwargs});
   return std::make_shared<const data::ImageTransforms>(built);
 }
@@ -44,8 +45,8 @@ void open_dataset(Run& run) {
   run.camera_keys = metadata->info.camera_keys();
 
   data::DatasetOptions options;
-  options.delta_timestamps =
-      data::delta_timestamps(metadata->info, delta_indices(*run.policy_type, run.config.policy.settings), rename_map(run));
+  options.delta_timestamps = data::delta_timestamps(
+      metadata->info, delta_indices(*run.policy_type, run.config.policy.settings), rename_map(run));
   options.tolerance_s = run.config.tolerance_s;
   options.return_uint8 = true;
   options.depth_output_unit =
@@ -98,7 +99,8 @@ void build_processors(Run& run) {
       .input_features = processors::parse_features(settings.at("input_features"), "policy.input_features"),
       .output_features = processors::parse_features(settings.at("output_features"), "policy.output_features"),
       .norm_map = settings.contains("normalization_mapping")
-                      ? processors::parse_normalization_map(settings.at("normalization_mapping"), "policy.normalization_mapping")
+                      ? processors::parse_normalization_map(settings.at("normalization_mapping"),
+                                                            "policy.normalization_mapping")
                       : processors::NormalizationMap{},
       .stats = run.train_set->metadata().stats,
       .device = run.config.policy.device(),
@@ -132,10 +134,14 @@ void build_policy(Run& run) {
 
 optim::OptimizerKind kind_of(config::OptimizerKind kind) {
   switch (kind) {
-    case config::OptimizerKind::kAdam: return optim::OptimizerKind::kAdam;
-    case config::OptimizerKind::kAdamW: return optim::OptimizerKind::kAdamW;
-    case config::OptimizerKind::kSgd: return optim::OptimizerKind::kSgd;
-    case config::OptimizerKind::kMultiAdam: break;
+    case config::OptimizerKind::kAdam:
+      return optim::OptimizerKind::kAdam;
+    case config::OptimizerKind::kAdamW:
+      return optim::OptimizerKind::kAdamW;
+    case config::OptimizerKind::kSgd:
+      return optim::OptimizerKind::kSgd;
+    case config::OptimizerKind::kMultiAdam:
+      break;
   }
   fail(ErrorKind::kConfig, "optimizer.type: multi_adam is not in this version; use adam, adamw or sgd.");
 }
@@ -181,7 +187,8 @@ void build_optimizer(Run& run) {
   }
   run.optimizer.emplace(kind_of(config.kind), std::move(groups));
   if (run.config.scheduler) {
-    optim::Schedule schedule = optim::make_schedule(schedule_options(*run.config.scheduler), run.config.steps, config.lr);
+    optim::Schedule schedule =
+        optim::make_schedule(schedule_options(*run.config.scheduler), run.config.steps, config.lr);
     if (!schedule.note.empty()) run.logger.info("{}", schedule.note);
     run.schedule.emplace(*run.optimizer, std::move(schedule));
   }
@@ -227,7 +234,8 @@ void Run::begin_window() {
 }
 
 void Run::deal() {
-  const data::BatchPlan plan({.num_frames = sampler_frames, .batch_size = config.batch_size, .dp_world = dp_world()}, position.dealt);
+  const data::BatchPlan plan({.num_frames = sampler_frames, .batch_size = config.batch_size, .dp_world = dp_world()},
+                             position.dealt);
   position.dealt = plan.progress(1);
 }
 
@@ -242,16 +250,18 @@ void Run::create_output_dir() const {
   if (problem) fail(ErrorKind::kConfig, "output_dir: cannot create {}: {}.", *config.output_dir, problem.message());
 }
 
-std::unique_ptr<Run> set_up(config::ParsedTrain parsed, Context context, const policies::Registry& registry, log::Logger& logger,
-                            Seams seams) {
+std::unique_ptr<Run> set_up(config::ParsedTrain parsed, Context context, const policies::Registry& registry,
+                            log::Logger& logger, Seams seams) {
   auto made = std::make_unique<Run>(std::move(parsed.config), std::move(context), logger, std::move(seams));
   Run& run = *made;
   c10d::ProcessGroup& world = *run.context.world;
   for (const auto& warning : parsed.warnings) logger.warning("{}", warning);
-  for (const auto& change : parsed.overrides) logger.info("{}: {} -> {}", change.name, change.old_value, change.new_value);
+  for (const auto& change : parsed.overrides)
+    logger.info("{}: {} -> {}", change.name, change.old_value, change.new_value);
 
   run.device = at::Device(run.config.policy.device());
-  if (run.device.is_cuda() && !run.device.has_index()) run.device.set_index(static_cast<c10::DeviceIndex>(run.context.local_rank));
+  if (run.device.is_cuda() && !run.device.has_index())
+    run.device.set_index(static_cast<c10::DeviceIndex>(run.context.local_rank));
   run.device_group = comm::make_device_group(run.context.world, run.device, run.config.run.timeout_s);
   run.policy_type = &registry.at(run.config.policy.type());
 
@@ -259,7 +269,8 @@ std::unique_ptr<Run> set_up(config::ParsedTrain parsed, Context context, const p
   comm::on_every_rank(world, ErrorKind::kInternal, "set-up", [&] {
     if (run.config.checkpoint_format != config::CheckpointFormat::kSafetensors)
       fail(ErrorKind::kConfig,
-           "checkpoint_format={}: shard checkpoints are not in this version; use checkpoint_format=safetensors, which gathers "
+           "checkpoint_format={}: shard checkpoints are not in this version; use checkpoint_format=safetensors, which "
+           "gathers "
            "the weights of a sharded run.",
            config::text(run.config.checkpoint_format));
     if (run.config.checkpoint_path) resumed = read_resumed(run);

@@ -20,13 +20,13 @@ namespace lerobot::train {
 
 /// Where the loop stands.
 struct Position {
-  std::int64_t step = 0;           ///< loop steps done
-  std::int64_t micro_step = 0;     ///< micro-batches done in the present accumulation window
-  data::Progress progress;         ///< samples dealt after `step`
-  data::Progress dealt;            ///< samples dealt so far; behind `progress` only while a window is replayed
-  data::Progress window_start;     ///< samples dealt before the present window
-  at::Tensor window_rng;           ///< this rank's generator state before the present window; with accumulation only
-  std::int64_t num_replays = 0;    ///< micro-batches of an unfinished window to run again after a resume
+  std::int64_t step = 0;         ///< loop steps done
+  std::int64_t micro_step = 0;   ///< micro-batches done in the present accumulation window
+  data::Progress progress;       ///< samples dealt after `step`
+  data::Progress dealt;          ///< samples dealt so far; behind `progress` only while a window is replayed
+  data::Progress window_start;   ///< samples dealt before the present window
+  at::Tensor window_rng;         ///< this rank's generator state before the present window; with accumulation only
+  std::int64_t num_replays = 0;  ///< micro-batches of an unfinished window to run again after a resume
 };
 
 /// Everything that a run is made of, set up and ready for its first step.
@@ -45,7 +45,7 @@ struct Run {
   comm::ProcessGroupPtr device_group;  ///< all ranks, for tensors of `device`
 
   std::shared_ptr<data::Dataset> train_set;
-  std::shared_ptr<data::Dataset> eval_set;        ///< null without a held-out split
+  std::shared_ptr<data::Dataset> eval_set;  ///< null without a held-out split
   std::vector<std::int64_t> eval_positions;
   std::int64_t train_frames = 0, train_episodes = 0;
   std::int64_t sampler_frames = 0;  ///< frames of an epoch: the training frames less those that the policy drops
@@ -80,7 +80,7 @@ struct Run {
 /// Builds a run from a checked configuration, a resumed one's state included.
 ///
 /// Collective: over `context.world`.
-[[nodiscard]] std::unique_ptr<Run> set_up(config::ParsedTrain parsed, Context context, const policies::Registry& registry, log::Logger& logger,
-                         Seams seams);
+[[nodiscard]] std::unique_ptr<Run> set_up(config::ParsedTrain parsed, Context context,
+                                          const policies::Registry& registry, log::Logger& logger, Seams seams);
 
 }  // namespace lerobot::train

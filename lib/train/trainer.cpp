@@ -42,7 +42,8 @@ struct Trainer::State {
 
 Trainer::Trainer(config::ParsedTrain parsed, Context context, const policies::Registry& registry, log::Logger& logger,
                  Seams seams)
-    : state_(std::make_unique<State>(set_up(std::move(parsed), std::move(context), registry, logger, std::move(seams)))) {}
+    : state_(
+          std::make_unique<State>(set_up(std::move(parsed), std::move(context), registry, logger, std::move(seams)))) {}
 
 Trainer::~Trainer() = default;
 
@@ -53,9 +54,9 @@ std::int64_t Trainer::step() const { return state_->run.position.step; }
 /// Clips and updates. Gives the norm from before clipping when clipping is on and the update was made.
 std::optional<double> Trainer::State::update(std::int64_t step, bool& is_skipped) {
   const double max_norm = run.config.optimizer->grad_clip_norm;
-  const optim::GradNorm norm = max_norm > 0
-                                   ? optim::clip_grad_norm(run.optimizer->gradients(), max_norm, run.layout->norm_group())
-                                   : optim::global_grad_norm(run.optimizer->gradients(), run.layout->norm_group());
+  const optim::GradNorm norm =
+      max_norm > 0 ? optim::clip_grad_norm(run.optimizer->gradients(), max_norm, run.layout->norm_group())
+                   : optim::global_grad_norm(run.optimizer->gradients(), run.layout->norm_group());
   is_skipped = !may_update(norm, run.config.run.on_nonfinite, step, num_skipped, run.logger);
   if (!is_skipped) {
     run.optimizer->step();
@@ -162,7 +163,8 @@ void Trainer::run() {
                           .num_episodes = run.train_episodes},
                          run.position.step, run.position.progress.total_samples, false, run.device.is_cuda());
   ProgressBar bar(is_main, run.position.step, config.steps);
-  for (std::int64_t i = 0; i < run.position.num_replays && run.position.step < config.steps; ++i) s.one_step(tracker, true);
+  for (std::int64_t i = 0; i < run.position.num_replays && run.position.step < config.steps; ++i)
+    s.one_step(tracker, true);
 
   while (run.position.step < config.steps) {
     s.one_step(tracker, false);

@@ -32,10 +32,12 @@ TEST_CASE("launch: nonsense degrees are refused with flag and value (L1)", "[lau
 TEST_CASE("launch: degrees must multiply to the number of ranks (L2)", "[launch]") {
   const TemporaryFolder folder;
   const auto out = folder / "run";
-  check_refused(train(4, small_act(out) + std::vector<std::string>{"--parallelism.dp_replicate=3", "--parallelism.dp_shard=-1"}), 1,
-                {"not divisible", "4", "3"}, out);
-  check_refused(train(4, small_act(out) + std::vector<std::string>{"--parallelism.dp_replicate=2", "--parallelism.dp_shard=4"}), 1,
-                {"dp_replicate=2", "dp_shard=4", "WORLD_SIZE=4"}, out);
+  check_refused(
+      train(4, small_act(out) + std::vector<std::string>{"--parallelism.dp_replicate=3", "--parallelism.dp_shard=-1"}),
+      1, {"not divisible", "4", "3"}, out);
+  check_refused(
+      train(4, small_act(out) + std::vector<std::string>{"--parallelism.dp_replicate=2", "--parallelism.dp_shard=4"}),
+      1, {"dp_replicate=2", "dp_shard=4", "WORLD_SIZE=4"}, out);
   check_refused(train(1, small_act(out) + std::vector<std::string>{"--parallelism.dp_shard=2"}), 1,
                 {"dp_replicate=1", "dp_shard=2", "WORLD_SIZE=1"}, out);
 }
@@ -61,9 +63,12 @@ TEST_CASE("launch: missing files end every rank (L8)", "[launch]") {
 TEST_CASE("launch: the form of the command line is checked first, and exits with 2", "[launch]") {
   const TemporaryFolder folder;
   const auto out = folder / "run";
-  check_refused(train(2, small_act(out) + std::vector<std::string>{"--step=5"}), 2, {"unrecognized arguments", "--step", "--steps"}, out);
-  check_refused(train(0, small_act(out) + std::vector<std::string>{"word"}), 2, {"unrecognized arguments", "word"}, out);
-  check_refused(train(0, small_act(out) + std::vector<std::string>{"--resume"}), 2, {"resume", "expected one argument"}, out);
+  check_refused(train(2, small_act(out) + std::vector<std::string>{"--step=5"}), 2,
+                {"unrecognized arguments", "--step", "--steps"}, out);
+  check_refused(train(0, small_act(out) + std::vector<std::string>{"word"}), 2, {"unrecognized arguments", "word"},
+                out);
+  check_refused(train(0, small_act(out) + std::vector<std::string>{"--resume"}), 2, {"resume", "expected one argument"},
+                out);
 }
 
 TEST_CASE("launch: help needs no dataset and comes with or without mpirun", "[launch]") {
@@ -94,10 +99,12 @@ TEST_CASE("launch: fresh directories never exist already, an existing one is lef
 
 TEST_CASE("launch: accelerate's environment stops a run unless it is acknowledged", "[launch]") {
   const TemporaryFolder folder;
-  check_refused(train(2, small_act(folder / "a"), 90, {"ACCELERATE_USE_FSDP=true", "ACCELERATE_GRADIENT_ACCUMULATION_STEPS="}), 1,
-                {"ACCELERATE_GRADIENT_ACCUMULATION_STEPS, ACCELERATE_USE_FSDP", "LEROBOT_ALLOW_ACCELERATE_ENV"}, folder / "a");
-  const Finished run = train(0, small_act(folder / "b") + std::vector<std::string>{"--steps=1", "--save_checkpoint=false"}, 90,
-                             {"ACCELERATE_USE_FSDP=true", "LEROBOT_ALLOW_ACCELERATE_ENV=1"});
+  check_refused(
+      train(2, small_act(folder / "a"), 90, {"ACCELERATE_USE_FSDP=true", "ACCELERATE_GRADIENT_ACCUMULATION_STEPS="}), 1,
+      {"ACCELERATE_GRADIENT_ACCUMULATION_STEPS, ACCELERATE_USE_FSDP", "LEROBOT_ALLOW_ACCELERATE_ENV"}, folder / "a");
+  const Finished run =
+      train(0, small_act(folder / "b") + std::vector<std::string>{"--steps=1", "--save_checkpoint=false"}, 90,
+            {"ACCELERATE_USE_FSDP=true", "LEROBOT_ALLOW_ACCELERATE_ENV=1"});
   INFO(run.err);
   CHECK(run.code == 0);
 }

@@ -35,7 +35,9 @@ TEST_CASE("loop: samples and epochs count the whole job and go on after a resume
   REQUIRE(records.size() == 1);
   CHECK(records[0]["step"] == 10);
   CHECK(records[0]["samples"] == 80);
-  train_ok(2, {"--resume=true", "--config_path=" + (out / "checkpoints/last/pretrained_model/train_config.json").string(), "--steps=20"});
+  train_ok(2,
+           {"--resume=true", "--config_path=" + (out / "checkpoints/last/pretrained_model/train_config.json").string(),
+            "--steps=20"});
   records = metrics(out);
   REQUIRE(records.size() == 2);
   CHECK(records[1]["samples"] == 160);
@@ -47,8 +49,13 @@ TEST_CASE("loop: samples and epochs count the whole job and go on after a resume
 
 TEST_CASE("loop: the learning rate does not depend on the number of ranks (T5)", "[loop]") {
   const TemporaryFolder folder;
-  const Words schedule{"--steps=6", "--log_freq=1", "--save_checkpoint=false", "--use_policy_training_preset=false",
-                       "--optimizer.type=adamw", "--optimizer.lr=1e-3", "--scheduler.type=constant_with_warmup",
+  const Words schedule{"--steps=6",
+                       "--log_freq=1",
+                       "--save_checkpoint=false",
+                       "--use_policy_training_preset=false",
+                       "--optimizer.type=adamw",
+                       "--optimizer.lr=1e-3",
+                       "--scheduler.type=constant_with_warmup",
                        "--scheduler.num_warmup_steps=4"};
   for (const int ranks : {1, 4}) {
     const auto out = folder / std::to_string(ranks);
@@ -86,12 +93,18 @@ TEST_CASE("loop: frequencies of zero and below leave the last checkpoint only (T
 TEST_CASE("loop: the banner says what a run is made of", "[loop]") {
   const TemporaryFolder folder;
   const Finished run = train_ok(2, small_act(folder / "run") + Words{"--steps=4", "--log_freq=2", "--save_freq=2"});
-  const Words lines{"Output dir: " + (folder / "run").string(), "cfg.steps=4 (4)", "dataset.num_frames=482 (482)",
+  const Words lines{"Output dir: " + (folder / "run").string(),
+                    "cfg.steps=4 (4)",
+                    "dataset.num_frames=482 (482)",
                     "dataset.num_episodes=8",
                     "Effective batch size: 4 x 2 dp workers x 1 grad accum = 8 (topology: dp_replicate=2, dp_shard=1)",
-                    "num_learnable_params=10938 (11K)", "num_total_params=10938 (11K)",
-                    "Start offline training on a fixed dataset, with effective batch size: 8", "step:2 smpl:16 ep:0 epch:0.03",
-                    "Checkpoint policy after step 2", "Checkpoint policy after step 4", "End of training"};
+                    "num_learnable_params=10938 (11K)",
+                    "num_total_params=10938 (11K)",
+                    "Start offline training on a fixed dataset, with effective batch size: 8",
+                    "step:2 smpl:16 ep:0 epch:0.03",
+                    "Checkpoint policy after step 2",
+                    "Checkpoint policy after step 4",
+                    "End of training"};
   std::size_t at = 0;
   for (const auto& line : lines) {
     INFO(line << "\n" << run.out);
@@ -107,9 +120,10 @@ TEST_CASE("loop: held-out loss is the same for any number of ranks (D6)", "[loop
   for (const int ranks : {1, 2, 4}) {
     const TemporaryFolder folder;
     // Rate 0 leaves the weights alone, so that all three evaluate the same policy.
-    const Finished run = train_ok(ranks, small_act(folder / "run") +
-                                             Words{"--steps=1", "--eval_steps=1", "--dataset.eval_split=0.25", "--batch_size=7",
-                                                   "--optimizer.lr=0.0", "--policy.optimizer_lr_backbone=0.0", "--save_checkpoint=false"});
+    const Finished run = train_ok(
+        ranks, small_act(folder / "run") + Words{"--steps=1", "--eval_steps=1", "--dataset.eval_split=0.25",
+                                                 "--batch_size=7", "--optimizer.lr=0.0",
+                                                 "--policy.optimizer_lr_backbone=0.0", "--save_checkpoint=false"});
     CHECK(count(run.out, "step 1: eval_loss=") == 1);
     losses.push_back(metrics(folder / "run", "eval_loss").at(0)["eval_loss"].get<double>());
   }

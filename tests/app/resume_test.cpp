@@ -27,7 +27,8 @@ void check_same_checkpoint(const std::filesystem::path& a, const std::filesystem
 }
 
 Words resume(const std::filesystem::path& run, const std::string& step, const std::filesystem::path& out) {
-  return {"--resume=true", "--config_path=" + (run / "checkpoints" / step / "pretrained_model").string(), "--output_dir=" + out.string()};
+  return {"--resume=true", "--config_path=" + (run / "checkpoints" / step / "pretrained_model").string(),
+          "--output_dir=" + out.string()};
 }
 
 }  // namespace
@@ -37,8 +38,9 @@ TEST_CASE("resume: six steps equal three and three to the bit, with dropout on",
     for (const std::string accumulation : {"1", "2"}) {
       INFO(ranks << " ranks, accumulation " << accumulation);
       const TemporaryFolder folder;
-      train_ok(ranks, small_act(folder / "whole") + Words{"--steps=6", "--save_freq=3", "--log_freq=1", "--policy.dropout=0.1",
-                                                          "--accelerator.gradient_accumulation.steps=" + accumulation});
+      train_ok(ranks,
+               small_act(folder / "whole") + Words{"--steps=6", "--save_freq=3", "--log_freq=1", "--policy.dropout=0.1",
+                                                   "--accelerator.gradient_accumulation.steps=" + accumulation});
       train_ok(ranks, resume(folder / "whole", "000003", folder / "resumed"));
       check_same_checkpoint(folder / "whole/checkpoints/000006", folder / "resumed/checkpoints/000006");
       const auto whole = metrics(folder / "whole"), resumed = metrics(folder / "resumed");
@@ -59,7 +61,8 @@ TEST_CASE("resume: a checkpoint inside an accumulation window loses nothing (U8)
   CHECK(count(run.out, "replay") >= 1);
   check_same_checkpoint(folder / "whole/checkpoints/000008", folder / "resumed/checkpoints/000008");
 
-  const Finished changed = train(1, resume(folder / "whole", "000006", folder / "changed") + Words{"--accelerator.gradient_accumulation.steps=2"});
+  const Finished changed = train(
+      1, resume(folder / "whole", "000006", folder / "changed") + Words{"--accelerator.gradient_accumulation.steps=2"});
   INFO(changed.out << changed.err);
   CHECK(changed.code == 0);
   CHECK(count(changed.err, "grad_accum_steps: 4 -> 2") == 1);
@@ -68,8 +71,9 @@ TEST_CASE("resume: a checkpoint inside an accumulation window loses nothing (U8)
 TEST_CASE("resume: the schedule goes on where it was (U7)", "[resume]") {
   const TemporaryFolder folder;
   train_ok(1, small_act(folder / "whole") +
-                  Words{"--steps=12", "--save_freq=2", "--log_freq=1", "--use_policy_training_preset=false", "--optimizer.type=adamw",
-                        "--optimizer.lr=1e-3", "--scheduler.type=cosine_annealing_with_warmup", "--scheduler.num_warmup_steps=4"});
+                  Words{"--steps=12", "--save_freq=2", "--log_freq=1", "--use_policy_training_preset=false",
+                        "--optimizer.type=adamw", "--optimizer.lr=1e-3",
+                        "--scheduler.type=cosine_annealing_with_warmup", "--scheduler.num_warmup_steps=4"});
   const auto whole = metrics(folder / "whole");
   for (const std::string step : {"000002", "000010"}) {
     train_ok(1, resume(folder / "whole", step, folder / step));
@@ -83,8 +87,10 @@ TEST_CASE("resume: the schedule goes on where it was (U7)", "[resume]") {
 TEST_CASE("resume: overridden values are said, old and new (U6)", "[resume]") {
   const TemporaryFolder folder;
   train_ok(1, small_act(folder / "run") + Words{"--steps=4", "--save_freq=4"});
-  const Finished run = train(1, {"--resume=true", "--config_path=" + (folder / "run/checkpoints/last/pretrained_model/train_config.json").string(),
-                                 "--steps=8", "--log_freq=1", "--optimizer.lr=1e-5"});
+  const Finished run =
+      train(1, {"--resume=true",
+                "--config_path=" + (folder / "run/checkpoints/last/pretrained_model/train_config.json").string(),
+                "--steps=8", "--log_freq=1", "--optimizer.lr=1e-5"});
   INFO(run.out << run.err);
   CHECK(run.code == 0);
   CHECK(count(run.out, "steps: 4 -> 8") == 1);
@@ -95,7 +101,8 @@ TEST_CASE("resume: overridden values are said, old and new (U6)", "[resume]") {
 TEST_CASE("resume: another number of ranks goes on at the same sample (U4, design 6.2)", "[resume]") {
   const TemporaryFolder folder;
   train_ok(2, small_act(folder / "two") + Words{"--steps=3", "--save_freq=3", "--log_freq=1"});
-  const Finished run = train(1, resume(folder / "two", "000003", folder / "one") + Words{"--steps=5", "--parallelism.dp_replicate=1", "--log_freq=1"});
+  const Finished run = train(1, resume(folder / "two", "000003", folder / "one") +
+                                    Words{"--steps=5", "--parallelism.dp_replicate=1", "--log_freq=1"});
   INFO(run.out << run.err);
   REQUIRE(run.code == 0);
   CHECK(run.err.find("dp_replicate: 2 -> 1") != std::string::npos);

@@ -45,7 +45,8 @@ inline std::vector<std::string> read_command(const std::filesystem::path& path) 
   std::istringstream words(read_text(path));
   std::vector<std::string> arguments;
   for (std::string word; words >> word;) {
-    if (word == "lerobot-train" || word.find("lerobot_train") != std::string::npos) arguments.clear();  // the launcher's words
+    if (word == "lerobot-train" || word.find("lerobot_train") != std::string::npos)
+      arguments.clear();  // the launcher's words
     if (word == "\\" || word.rfind("--", 0) != 0) continue;
     if (!word.empty() && word.back() == '\\') word.pop_back();
     for (const std::string place : {"datasets/", "checkpoints/"}) {

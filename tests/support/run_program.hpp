@@ -108,11 +108,24 @@ inline std::string train_program() { return std::string(LEROBOT_BIN) + "/lerobot
 inline std::vector<std::string> small_act(const std::filesystem::path& output_dir) {
   return {"--dataset.repo_id=golden/pusht_mini_state",
           "--dataset.root=" + std::string(LEROBOT_TEST_DATA) + "/datasets/pusht_mini_state",
-          "--policy.type=act", "--policy.device=cpu", "--policy.push_to_hub=false", "--policy.chunk_size=10",
-          "--policy.n_action_steps=10", "--policy.dim_model=16", "--policy.n_heads=2", "--policy.dim_feedforward=32",
-          "--policy.n_encoder_layers=2", "--policy.n_decoder_layers=1", "--policy.n_vae_encoder_layers=1",
-          "--policy.latent_dim=4", "--policy.pretrained_backbone_weights=null", "--policy.optimizer_lr=1e-3",
-          "--env_eval_freq=0", "--num_workers=0", "--batch_size=4", "--seed=1000",
+          "--policy.type=act",
+          "--policy.device=cpu",
+          "--policy.push_to_hub=false",
+          "--policy.chunk_size=10",
+          "--policy.n_action_steps=10",
+          "--policy.dim_model=16",
+          "--policy.n_heads=2",
+          "--policy.dim_feedforward=32",
+          "--policy.n_encoder_layers=2",
+          "--policy.n_decoder_layers=1",
+          "--policy.n_vae_encoder_layers=1",
+          "--policy.latent_dim=4",
+          "--policy.pretrained_backbone_weights=null",
+          "--policy.optimizer_lr=1e-3",
+          "--env_eval_freq=0",
+          "--num_workers=0",
+          "--batch_size=4",
+          "--seed=1000",
           "--output_dir=" + output_dir.string()};
 }
 
@@ -155,8 +168,10 @@ inline std::vector<std::pair<std::string, std::string>> contents(const std::file
   std::vector<std::pair<std::string, std::string>> all;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     const auto name = std::filesystem::relative(entry.path(), folder).string();
-    if (entry.is_symlink()) all.emplace_back(name, std::filesystem::read_symlink(entry.path()).string());
-    else if (entry.is_regular_file()) all.emplace_back(name, slurp(entry.path()));
+    if (entry.is_symlink())
+      all.emplace_back(name, std::filesystem::read_symlink(entry.path()).string());
+    else if (entry.is_regular_file())
+      all.emplace_back(name, slurp(entry.path()));
   }
   std::sort(all.begin(), all.end());
   return all;

@@ -45,7 +45,7 @@ class Meter {
   [[nodiscard]] double value() const;
   [[nodiscard]] double sum() const;
   [[nodiscard]] std::int64_t count() const;
-  [[nodiscard]] double average() const;  ///< 0 when never updated
+  [[nodiscard]] double average() const;    ///< 0 when never updated
   [[nodiscard]] std::string text() const;  ///< "loss:0.123"
 
  private:

@@ -21,7 +21,8 @@ class ProgressBar {
   void clear();
 
   /// The bar's text, without terminal codes: "Training  12% |###       | 120/1000 [00:10<01:20, 11.5 step/s]".
-  [[nodiscard]] static std::string text(std::int64_t step, std::int64_t first_step, std::int64_t total, double elapsed_s);
+  [[nodiscard]] static std::string text(std::int64_t step, std::int64_t first_step, std::int64_t total,
+                                        double elapsed_s);
 
  private:
   bool enabled_;

@@ -17,11 +17,11 @@ namespace lerobot::train {
 
 /// What one loop step did on this rank; an observer reads it, the loop never waits for it.
 struct StepRecord {
-  std::int64_t step = 0;            ///< 1 for the first step of a run
-  bool is_update = false;           ///< gradients crossed ranks and the optimizer was asked to step
-  bool is_skipped = false;          ///< the update was left out (overflow, or a non-finite gradient with skip)
-  bool is_replay = false;           ///< a micro-batch of an unfinished window, run again after a resume
-  double loss = 0;                  ///< this rank's micro-batch, undivided, unscaled
+  std::int64_t step = 0;    ///< 1 for the first step of a run
+  bool is_update = false;   ///< gradients crossed ranks and the optimizer was asked to step
+  bool is_skipped = false;  ///< the update was left out (overflow, or a non-finite gradient with skip)
+  bool is_replay = false;   ///< a micro-batch of an unfinished window, run again after a resume
+  double loss = 0;          ///< this rank's micro-batch, undivided, unscaled
   std::vector<std::pair<std::string, double>> outputs;
   std::optional<double> grad_norm;  ///< before clipping, equal on all ranks; only on updates with clipping on
   std::vector<double> lr;           ///< per group, as used by this step

@@ -54,9 +54,7 @@ struct Tolerance {
 
 /// Elements of `name` whose gradient is rounding only: attention's key bias, and the decoder's self-attention on its
 /// zero input. AdamW makes steps of up to lr from them.
-bool is_rounding_only(const std::string& name) {
-  return name.find("in_proj") != std::string::npos;
-}
+bool is_rounding_only(const std::string& name) { return name.find("in_proj") != std::string::npos; }
 
 void check_parameters(const fs::path& checkpoint, const fs::path& expected, std::int64_t updates, double lr) {
   const auto ours = processors::read_tensor_file(checkpoint / "pretrained_model/model.safetensors");
@@ -113,11 +111,14 @@ void replay(const std::string& name, const fs::path& from, std::int64_t updates_
     INFO("rank " << world->getRank() << " micro-batch " << i + 1);
     const double tolerance = i < 2 ? 1e-5 : 1e-3;
     CHECK(records[i].loss == Approx(trace[i].loss).epsilon(tolerance));
-    for (const auto& [key, value] : records[i].outputs) CHECK(value == Approx(trace[i].outputs.at(key)).epsilon(tolerance * 2));
+    for (const auto& [key, value] : records[i].outputs)
+      CHECK(value == Approx(trace[i].outputs.at(key)).epsilon(tolerance * 2));
     CHECK(records[i].is_update == trace[i].sync);
     CHECK(records[i].index == trace[i].index);
-    if (trace[i].grad_norm && records[i].is_update) CHECK(records[i].grad_norm.value() == Approx(*trace[i].grad_norm).epsilon(i < 2 ? 1e-4 : 5e-3));
-    for (std::size_t g = 0; g < trace[i].lr.size(); ++g) CHECK(records[i].lr[g] == Approx(trace[i].lr[g]).epsilon(1e-12));
+    if (trace[i].grad_norm && records[i].is_update)
+      CHECK(records[i].grad_norm.value() == Approx(*trace[i].grad_norm).epsilon(i < 2 ? 1e-4 : 5e-3));
+    for (std::size_t g = 0; g < trace[i].lr.size(); ++g)
+      CHECK(records[i].lr[g] == Approx(trace[i].lr[g]).epsilon(1e-12));
   }
   comm::barrier(*world);
   if (world->getRank() == 0) {

@@ -12,9 +12,9 @@ using lerobot::train::Reduction;
 
 TEST_CASE("format_big_number: thousands become suffixes and ties go to even", "[metrics]") {
   using lerobot::train::format_big_number;
-  const std::vector<std::pair<double, std::string>> cases{{63, "63"},     {999, "999"},       {1000, "1K"},  {1500, "2K"},
-                                                          {7712, "8K"},   {999999, "1000K"}, {1e6, "1M"},   {12.5, "12"},
-                                                          {51200000, "51M"}, {2500, "2K"}};
+  const std::vector<std::pair<double, std::string>> cases{
+      {63, "63"},        {999, "999"}, {1000, "1K"}, {1500, "2K"},      {7712, "8K"},
+      {999999, "1000K"}, {1e6, "1M"},  {12.5, "12"}, {51200000, "51M"}, {2500, "2K"}};
   for (const auto& [number, text] : cases) CHECK(format_big_number(number) == text);
 }
 
