@@ -22,7 +22,7 @@ if(NOT output MATCHES "End of training" OR NOT EXISTS ${WORK}/run/checkpoints/la
 endif()
 
 # The installed program starts with an empty environment.
-run(${CMAKE_COMMAND} -E env -i PATH=$ENV{PATH} ${MPIEXEC} --oversubscribe --allow-run-as-root -n 2
+run(env -i PATH=$ENV{PATH} ${MPIEXEC} --oversubscribe --allow-run-as-root -n 2
   ${WORK}/prefix/bin/lerobot-train --help)
 if(NOT output MATCHES "--policy.type")
   message(FATAL_ERROR "consumer: the installed lerobot-train printed no help:\n${output}")
